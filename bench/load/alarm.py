@@ -1,7 +1,7 @@
 """Sleeps until a call is due, accurate to a tenth of a millisecond; an event loop's own timers are accurate to one.
 
-The loop sleeps meanwhile and is woken by a kernel timer where the system has one, else by a thread that sleeps. Under
-another clock, such as virtual time, the loop's own timers are used. Knows no call.
+The loop sleeps meanwhile and is woken by Linux's kernel timer. Elsewhere, and under another clock, such as virtual
+time, the loop's own timers are used. Knows no call.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import ctypes
 import os
 import sys
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -75,13 +74,21 @@ class _TimerSpec(ctypes.Structure):
     _fields_ = (("interval", _TimeSpec), ("value", _TimeSpec))
 
 
-class FineAlarm(Alarm):
-    """An alarm that waits by the system's clock. A sleeping processor takes time to wake, so the timer is set earlier
-    by the first quartile of the recent delays; a wait shorter than that is not slept."""
+class KernelAlarm(Alarm):
+    """An alarm that waits with Linux's timerfd, a file that becomes readable when the time is up. A sleeping processor
+    takes time to wake, so the timer is set earlier by the first quartile of the recent delays; a wait shorter than that
+    is not slept."""
 
     def __init__(self) -> None:
         super().__init__()
         self._lead = 0.0
+        self._c = ctypes.CDLL(None, use_errno=True)
+        self._file = self._c.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._file < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._asked = _TimerSpec()
+        self._loop.add_reader(self._file, self._read)
 
     async def wait(self, seconds: float) -> None:
         if seconds <= self._lead:
@@ -93,20 +100,6 @@ class FineAlarm(Alarm):
         if late >= 0:  # else it was rung
             self._lead += _LEARNT_S * (0.25 if late > self._lead else -0.75)
             self._lead = min(_LEAD_MAX_S, max(0.0, self._lead))
-
-
-class KernelAlarm(FineAlarm):
-    """An alarm that waits with Linux's timerfd, a file that becomes readable when the time is up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._c = ctypes.CDLL(None, use_errno=True)
-        self._file = self._c.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._file < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        self._asked = _TimerSpec()
-        self._loop.add_reader(self._file, self._read)
 
     def _set(self, seconds: float) -> None:
         # A timer set to 0 never fires.
@@ -127,49 +120,10 @@ class KernelAlarm(FineAlarm):
             self._file = -1
 
 
-class ThreadAlarm(FineAlarm):
-    """An alarm that waits with a thread, which sleeps and then wakes the loop; works on any system."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._due: float | None = None
-        self._is_closed = False
-        self._asked = threading.Condition()
-        self._thread = threading.Thread(target=self._sleep, name="millstream load alarm", daemon=True)
-        self._thread.start()
-
-    def _set(self, seconds: float) -> None:
-        with self._asked:
-            self._due = time.perf_counter() + seconds
-            self._asked.notify()
-
-    def _sleep(self) -> None:
-        with self._asked:
-            while not self._is_closed:
-                left = None if self._due is None else self._due - time.perf_counter()
-                if left is None or left > 0:
-                    self._asked.wait(left)
-                    continue
-                self._due = None
-                with suppress(RuntimeError):  # the loop is closed
-                    self._loop.call_soon_threadsafe(self.ring)
-
-    def close(self) -> None:
-        super().close()
-        with self._asked:
-            self._is_closed = True
-            self._asked.notify()
-        self._thread.join()
-
-
-def alarm_for(clock: Callable[[], float]) -> Alarm:
-    """Returns the most accurate alarm for the system's clock (`time.perf_counter`), and the loop's own timers for any
-    other."""
-    return fine_alarm() if clock is time.perf_counter else LoopAlarm()
-
-
-def fine_alarm() -> FineAlarm:
-    if sys.platform == "linux":
+def kernel_alarm(clock: Callable[[], float]) -> KernelAlarm | None:
+    """Returns the kernel's alarm for the system's clock (`time.perf_counter`); None for another clock, such as virtual
+    time, and where the system has none."""
+    if clock is time.perf_counter and sys.platform == "linux":
         with suppress(OSError, AttributeError):  # a C library or a sandbox without timerfd
             return KernelAlarm()
-    return ThreadAlarm()
+    return None

@@ -1,14 +1,15 @@
 """Carries out a load test, from the lock on its folder to the figures on disk.
 
 Owns the order, and what a signal does. `session` decides when calls are sent and
-`figures` computes the results. Prints nothing: the display is passed in.
+`figures` computes the results. Prints nothing: what shows the test is passed in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from msgspec import Struct, field, structs
 
@@ -25,11 +26,11 @@ from ...wiring.signals import DRAIN_S
 from .budget import LoadEnd
 from .figures import load_of
 from .folder import LoadFolder, check_unused
-from .plan import LoadPlan
-from .run import ModelRun
-from .session import DisplayWitness, LoadSession
+from .session import LoadSession
 from .spec import LoadSpec
-from .timing import CallTimes
+
+Showing = Callable[[LoadSession], AbstractContextManager[object]]
+"""Returns a context that shows a test, from its first call to its last."""
 
 
 class LoadOutcome(Struct, frozen=True, kw_only=True):
@@ -47,14 +48,14 @@ class LoadOutcome(Struct, frozen=True, kw_only=True):
         return self.end.exit_code(is_pending=self.load.ending == "stopped", has_failures=bool(self.load.unmeasured))
 
 
-def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
+def carry_out(spec: LoadSpec, showing: Showing) -> LoadOutcome:
     """Sends the calls, measures, writes the files and returns the result. Raises UsageError or LocalFault if nothing
     can be sent at all."""
     prices = prices_of(spec)
     check_unused(spec.out)
     with LoadFolder(spec.out) as folder:
         began = time.time()
-        session, end = run_in_loop(_sent(spec, prices, folder, display))
+        session, end = run_in_loop(_sent(spec, prices, folder, showing))
         ending = session.ending or LoadEnd("error")
         load = load_of(
             spec,
@@ -83,32 +84,14 @@ def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
     return prices
 
 
-class _Scribe:
-    """An observer that writes the line of each call as it ends."""
-
-    def __init__(self, folder: LoadFolder) -> None:
-        self._folder = folder
-
-    def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None:
-        pass
-
-    def call_began(self, model: str) -> None:
-        pass
-
-    def call_ended(
-        self, model: str, timed: CallTimes, step: int, begins_s: float, cost: float, *, measured: bool
-    ) -> None:
-        self._folder.note_call(model, timed, step, begins_s, measured=measured)
-
-
 async def _sent(
-    spec: LoadSpec, prices: Mapping[str, Price | None], folder: LoadFolder, display: DisplayWitness
+    spec: LoadSpec, prices: Mapping[str, Price | None], folder: LoadFolder, showing: Showing
 ) -> tuple[LoadSession, RunEnd]:
     """Runs the test and returns its session and how it ended."""
     # The session begins no call that may exceed the limit; the engine enforces it for each attempt, and over a kill.
     limit = spec.plan.limits.max_cost
     engine = Engine(settings=structs.replace(spec.settings, max_cost=limit, budget=BudgetPlace(spec.out / BUDGET)))
-    session = LoadSession(spec, engine.ask, prices, (_Scribe(folder), display))
+    session = LoadSession(spec, engine.ask, prices, folder.note_call)
     loop = asyncio.get_running_loop()
 
     def drain(name: str) -> None:
@@ -121,6 +104,6 @@ async def _sent(
 
     folder.on_fault = tell
     async with running(engine, drain, session.drop) as end:
-        with display.showing(session):
+        with showing(session):
             await session.run()
     return session, end

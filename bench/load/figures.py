@@ -5,7 +5,7 @@ Pure functions. Does not know how a test is run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
 
@@ -26,7 +26,7 @@ from ...metrics.statistics.shares import share_interval
 from .arrivals import OpenLoop, asked_between
 from .budget import LoadEnd
 from .histogram import Histogram
-from .measurements import MeasuredStep, ModelMeasurement, Window
+from .measurements import MeasuredRun, MeasuredStep, ModelMeasurement
 from .meter import LoadMeter, PartMeter
 from .spec import LoadSpec
 
@@ -81,7 +81,7 @@ def client_of(wholes: Mapping[str, ModelMeasurement]) -> Client:
     """Returns the figures of the client over all runs: the worst lag, and each run's reasons with their model and
     rate."""
     reasons: dict[str, None] = {}
-    judged = [(model, each) for model, whole in wholes.items() for each in whole.judged]
+    judged = [(model, each) for model, whole in wholes.items() for each in whole.runs]
     for model, each in judged:
         where = [] if len(wholes) == 1 else [model]
         where += [] if each.rate is None else [f"{each.rate:.4g} calls/s"]
@@ -129,7 +129,7 @@ def _model(spec: LoadSpec, whole: ModelMeasurement, *, is_priced: bool) -> Model
         gap=times_of(meter.gap),
         own_delay=times_of(meter.own_delay),
         held_by_lane=times_of(meter.held),
-        slices=_slices(meter, whole.windows),
+        slices=tuple(_slices(meter, whole.runs)),
         steps=steps,
         goal=_goal(spec, whole),
         knee=knee(sorted(steps, key=lambda step: step.rate or 0.0), _burstiness(spec)),
@@ -152,28 +152,35 @@ def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:
     """Returns the search's result with rates rounded as in the steps; None if there was no search. Without an answered
     call no rate is named, neither as kept nor as missed."""
     result = whole.found
-    if result is None:
+    if result is None or spec.search is None:
         return None
+    goal = spec.search.goal
     if not whole.measured.meter.answered:
-        return GoalFound(spec.goal_text, None, None, None)
+        return GoalFound(goal.text, None, None, None)
     kept, missed, client_at = map(_rounded, (result.kept, result.missed, result.client_at))
     is_unmeasured = any(step.standing == "unmeasured" for step in result.steps)
-    return GoalFound(spec.goal_text, kept, missed, client_at, spec.goal.lack if is_unmeasured and spec.goal else "")
+    return GoalFound(goal.text, kept, missed, client_at, goal.lack if is_unmeasured else "")
 
 
 def _rounded(rate: float | None) -> float | None:
     return None if rate is None else round(rate, _DECIMALS)
 
 
-def _part(
-    counted: PartMeter,
-    begins_s: float,
-    seconds: float,
-    rate: float | None,
-    *,
-    is_whole: bool,
-    step: MeasuredStep | None = None,
-) -> LoadPart:
+def _step(step: MeasuredStep, whole: LoadMeter) -> LoadPart:
+    counted = step.counted
+    part = _part(counted, step.begins_s, step.seconds, step.rate, is_whole=True)
+    return structs.replace(
+        part,
+        standing=step.standing if whole.answered else None,
+        is_client_bound=step.is_client_bound,
+        kept=None if whole.promise is None or not whole.answered else counted.kept,
+        output_tokens=counted.output_tokens,
+        token=times_of(counted.token, is_whole=False),
+        gap=times_of(counted.gap, is_whole=False),
+    )
+
+
+def _part(counted: PartMeter, begins_s: float, seconds: float, rate: float | None, *, is_whole: bool) -> LoadPart:
     return LoadPart(
         begins_s=round(begins_s, _DECIMALS),
         seconds=round(seconds, _DECIMALS),
@@ -182,42 +189,22 @@ def _part(
         latency=times_of(counted.latency, is_whole=is_whole),
         first_token=times_of(counted.first_token, is_whole=is_whole),
         rate=_rounded(rate),
-        standing=None if step is None else step.standing,
-        is_client_bound=step is not None and step.is_client_bound,
         kinds=dict(counted.failures.most_common()),
     )
 
 
-def _step(step: MeasuredStep, whole: LoadMeter) -> LoadPart:
-    counted = step.counted
-    part = _part(counted, step.begins_s, step.seconds, step.rate, is_whole=True, step=step)
-    return structs.replace(
-        part,
-        standing=part.standing if whole.answered else None,
-        kept=None if whole.promise is None or not whole.answered else counted.kept,
-        output_tokens=counted.output_tokens,
-        token=times_of(counted.token, is_whole=False),
-        gap=times_of(counted.gap, is_whole=False),
-    )
-
-
-def _slices(meter: LoadMeter, windows: Sequence[Window]) -> tuple[LoadPart, ...]:
-    """Returns the figures of each slice of time that was measured; each slice is as long as its measured part."""
-    parts = []
-    for _, counted in sorted(meter.slices.items()):
-        low, high = counted.begins_s, counted.begins_s + meter.slice_s
+def _slices(meter: LoadMeter, runs: Sequence[MeasuredRun]) -> Iterator[LoadPart]:
+    """Yields the figures of each slice of time that was measured; each slice is as long as its measured part."""
+    for number, counted in sorted(meter.slices.items()):
+        low, high = number * meter.slice_s, (number + 1) * meter.slice_s
         met = [
-            (window, max(low, window.begins_s), min(high, window.ends_s))
-            for window in windows
-            if min(high, window.ends_s) > max(low, window.begins_s)
+            (run, max(low, run.begins_s), min(high, run.ends_s))
+            for run in runs
+            if min(high, run.ends_s) > max(low, run.begins_s)
         ]
         seconds = sum(end - begin for _, begin, end in met)
         if not seconds:
             continue
-        expected = [
-            asked_between(window.arrivals, begin - window.zero_s, end - window.zero_s) for window, begin, end in met
-        ]
+        expected = [asked_between(run.arrivals, begin - run.zero_s, end - run.zero_s) for run, begin, end in met]
         calls = [each for each in expected if each is not None]
-        rate = sum(calls) / seconds if calls else None
-        parts.append(_part(counted, met[0][1], seconds, rate, is_whole=False))
-    return tuple(parts)
+        yield _part(counted, met[0][1], seconds, sum(calls) / seconds if calls else None, is_whole=False)

@@ -113,23 +113,22 @@ class LoadFolder:
             if not path.stat().st_size:
                 path.unlink()
 
-    def note_call(self, model: str, timed: CallTimes, step: int, begins_s: float, *, measured: bool) -> None:
-        """Queues the line of an ended call. `begins_s` is when its run began, in seconds since the start of the
-        test."""
+    def note_call(self, model: str, timed: CallTimes, step: int, *, measured: bool) -> None:
+        """Queues the line of an ended call."""
 
         def at(seconds: float | None) -> float | None:
-            return None if seconds is None else round(begins_s + seconds, 6)
+            return None if seconds is None else round(seconds, 6)
 
         line = CallLine(
             model,
             step,
             measured,
-            round(begins_s + timed.due, 6),
-            round(begins_s + timed.begun, 6),
+            round(timed.due, 6),
+            round(timed.begun, 6),
             at(timed.sent),
             at(timed.first),
             at(timed.last),
-            round(begins_s + timed.ended, 6),
+            round(timed.ended, 6),
             timed.status,
             timed.attempts,
             timed.input_tokens,

@@ -11,7 +11,7 @@ from itertools import islice
 from statistics import fmean, pstdev
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from ...configuration.errors import UsageError
 from ...engine.attempts.estimate import TokenEstimate, call_weight
@@ -21,7 +21,7 @@ from ...engine.limits import declared_quota
 from ...format import count_text, dollars, rough_time
 from ...wiring import access_to, keyless_endpoint_to
 from .arrivals import Arrivals, ClosedLoop, OpenLoop, Replay, asked_between
-from .goal import Goal, Search
+from .goal import GROWTH, Search
 from .option_kinds import TRACE
 from .spec import LoadSpec
 
@@ -35,20 +35,19 @@ class LoadForecast(Struct, frozen=True):
     """What a test will send and cost, all models together, with costs in dollars. None: unknown.
 
     `calls` are expected and `calls_most` is their upper bound; the server decides both in a closed loop. `cost` assumes
-    answers of the allowed length; `cost_most` is the bound, cap included. `each` and `each_most` are those of one call.
-    `search_s`: the seconds of a search for a goal that the first rate misses, and of one that misses it at last only.
-    """
+    answers of the allowed length; `cost_most` is the bound, cap included (`is_capped`). `seconds_of_search` are those
+    of a search for a goal that the first rate misses, and of one that misses it at last only."""
 
     calls: float | None
     calls_most: int | None
     seconds: float | None
+    seconds_of_search: tuple[float, float] | None
     cost: float | None
     cost_most: float | None
-    each: float | None
-    each_most: float | None
+    cost_of_a_call: float | None
+    cost_of_a_call_most: float | None
+    without_a_price: tuple[str, ...]
     is_capped: bool
-    unpriced: tuple[str, ...]
-    search_s: tuple[float, float] | None = None
 
 
 class _SampledCalls(Struct, frozen=True):
@@ -91,7 +90,7 @@ def forecast_of(spec: LoadSpec) -> LoadForecast:
             f"would be measured"
         )
     cost_most = cap if is_capped else cost_most
-    return LoadForecast(calls, most, seconds, cost, cost_most, each, each_most, is_capped, unpriced, _search_s(spec))
+    return LoadForecast(calls, most, seconds, _search_s(spec), cost, cost_most, each, each_most, unpriced, is_capped)
 
 
 def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
@@ -122,8 +121,8 @@ def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
 def _calls(spec: LoadSpec) -> tuple[float | None, int | None]:
     """Returns the calls of all models, expected and at most; None: not limited."""
     models, plan = len(spec.models), spec.plan
-    if spec.goal is not None and spec.search is not None:
-        return None, models * _calls_of_search(spec.goal, spec.search, plan.warm_up_s)
+    if spec.search is not None:
+        return None, models * _calls_of_search(spec.search, plan.warm_up_s)
     expected, most = _due(plan.arrivals, plan.ends_s, models)
     limit = plan.limits.calls
     if limit is not None:
@@ -145,20 +144,20 @@ def _due(arrivals: Arrivals, ends_s: float | None, models: int) -> tuple[float, 
     return expected, expected + _SURE * (math.sqrt(arrivals.burstiness * expected) + arrivals.burstiness)
 
 
-def _calls_of_search(goal: Goal, search: Search, warm_up_s: float) -> int:
+def _calls_of_search(search: Search, warm_up_s: float) -> int:
     """Returns the most calls that a search sends: at every rate up to the highest, and at each halving of the range
     between the last two, with all repeats."""
     rates = _doubled(search)
     rates += [search.high] * _halvings(search, rates)
     runs = search.repeats_max + 1
-    return sum((2**runs - 1) * search.calls_of(goal, rate) + runs * math.ceil(rate * warm_up_s) for rate in rates)
+    return sum((2**runs - 1) * search.calls_at(rate) + runs * math.ceil(rate * warm_up_s) for rate in rates)
 
 
 def _doubled(search: Search) -> list[float]:
     """Returns the rates up to the highest, as long as each keeps the goal."""
     rates, rate = [search.low], search.low
     while rate < search.high:
-        rate = min(search.high, rate * search.growth)
+        rate = min(search.high, rate * GROWTH)
         rates.append(rate)
     return rates
 
@@ -167,23 +166,23 @@ def _halvings(search: Search, rates: Sequence[float]) -> int:
     """Returns the most halvings between the last rate that kept the goal and the one that missed it."""
     if len(rates) < 2:
         return 0
-    return max(0, math.ceil(math.log2(math.log(search.growth) / math.log1p(search.precision))))
+    return max(0, math.ceil(math.log2(math.log(GROWTH) / math.log1p(search.precision))))
 
 
 def _search_s(spec: LoadSpec) -> tuple[float, float] | None:
     """Returns the shortest and the longest time of a search in which each rate is decided at once; None: no search."""
-    if spec.goal is None or spec.search is None:
+    if spec.search is None:
         return None
-    search, goal, warm_up_s = spec.search, spec.goal, spec.plan.warm_up_s
+    search, warm_up_s = spec.search, spec.plan.warm_up_s
     rates = _doubled(search)
-    seconds = [search.calls_of(goal, rate) / rate + warm_up_s for rate in rates]
+    seconds = [search.calls_at(rate) / rate + warm_up_s for rate in rates]
     # Halved rates lie between the last two; the lower one takes longer.
     return seconds[0], sum(seconds) + _halvings(search, rates) * seconds[-2 if len(rates) > 1 else -1]
 
 
 def _seconds(spec: LoadSpec) -> float | None:
     """Returns the seconds in which calls are begun, without an early end by the cost cap; None: not known."""
-    if spec.goal is not None:
+    if spec.search is not None:
         return None
     ends, limit, arrivals = spec.plan.ends_s, spec.plan.limits.calls, spec.plan.arrivals
     if limit is None or not isinstance(arrivals, OpenLoop) or len(arrivals.stretches) > 1:
@@ -201,12 +200,14 @@ def tell(spec: LoadSpec, forecast: LoadForecast) -> str:
 
 def _calls_text(spec: LoadSpec, forecast: LoadForecast) -> str:
     to = "" if len(spec.models) == 1 else f" to {len(spec.models)} models together"
-    if spec.goal is not None and spec.search is not None:
-        first = spec.search.calls_of(spec.goal, spec.search.low)
+    if spec.search is not None and forecast.seconds_of_search is not None:
+        first = spec.search.calls_at(spec.search.low)
+        least, most = map(rough_time, forecast.seconds_of_search)
         return (
             f"searches the highest rate from {spec.search.low:,g} to {spec.search.high:,g} calls/s that keeps "
-            f"{spec.goal_text}: {first:,} calls or more at a rate ({rough_time(first / spec.search.low)} at the "
-            f"first), more where they don't decide, and {forecast.calls_most:,} at most{to}{_time_of_search(forecast)}"
+            f"{spec.search.goal.text}: {first:,} calls or more at a rate ({rough_time(first / spec.search.low)} at the "
+            f"first), more where they don't decide, and {forecast.calls_most:,} at most{to}; takes {least} (the first "
+            f"rate misses) to {most} (the last one misses)"
         )
     over = "" if forecast.seconds is None else f" over {rough_time(forecast.seconds)}"
     if isinstance(spec.plan.arrivals, ClosedLoop):
@@ -219,45 +220,26 @@ def _calls_text(spec: LoadSpec, forecast: LoadForecast) -> str:
     return f"sends about {forecast.calls:,.0f} calls{to}{over}, {forecast.calls_most:,} at most"
 
 
-def _time_of_search(forecast: LoadForecast) -> str:
-    if forecast.search_s is None:
-        return ""
-    shortest, longest = forecast.search_s
-    return f"; takes {rough_time(shortest)} (the first rate misses) to {rough_time(longest)} (the last one misses)"
-
-
 def _cost_texts(spec: LoadSpec, forecast: LoadForecast) -> list[str]:
-    if forecast.unpriced:
-        return [f"what it costs is not known: no price for {', '.join(forecast.unpriced)}"]
-    tokens = spec.said["max-tokens"]
+    if forecast.without_a_price:
+        return [f"what it costs is not known: no price for {', '.join(forecast.without_a_price)}"]
+    tokens, each, each_most = spec.said["max-tokens"], forecast.cost_of_a_call, forecast.cost_of_a_call_most
     long = "if answers are as long as the trace tells" if tokens == TRACE else f"if answers take all {tokens:,} tokens"
     texts = []
     if forecast.cost is not None:
         texts.append(f"about {dollars(forecast.cost)} {long}")
-    elif forecast.each is not None:
-        texts.append(f"about {dollars(forecast.each)} a call {long}")
+    elif each is not None:
+        texts.append(f"about {dollars(each)} a call {long}")
     if forecast.cost_most is not None:
         by = " by --max-cost" if forecast.is_capped else ""
         early = ", which is likely to end it early" if by and (forecast.cost or 0.0) > forecast.cost_most else ""
         texts.append(f"at most {dollars(forecast.cost_most)}{by}{early}")
-    elif forecast.each_most is not None:
-        texts.append(
-            f"at most {dollars(forecast.each_most)} a call, and no limit on all: --calls or --max-cost sets one"
-        )
+    elif each_most is not None:
+        texts.append(f"at most {dollars(each_most)} a call, and no limit on all: --calls or --max-cost sets one")
     return texts
 
 
 def as_json(spec: LoadSpec, forecast: LoadForecast) -> dict[str, Any]:
-    return {
-        "models": list(spec.models),
-        "test": dict(spec.said),
-        "calls": forecast.calls,
-        "calls_most": forecast.calls_most,
-        "seconds": forecast.seconds,
-        "seconds_of_search": None if forecast.search_s is None else list(forecast.search_s),
-        "cost": forecast.cost,
-        "cost_most": forecast.cost_most,
-        "cost_of_a_call": forecast.each,
-        "cost_of_a_call_most": forecast.each_most,
-        "without_a_price": list(forecast.unpriced),
-    }
+    figures = to_builtins(forecast)
+    del figures["is_capped"]
+    return {"models": list(spec.models), "test": dict(spec.said), **figures}

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
 
 from ...metrics.statistics.shares import share_interval
+from ...report.text import cut
 from .histogram import ALPHA, Histogram
-from .meter import LoadMeter
+from .meter import LoadMeter, Promise
 from .watch import ClientVerdict
 
 Of = Literal["latency", "first token", "token", "gap"]
@@ -31,7 +32,9 @@ TIME_NAMES: Mapping[str, Of] = MappingProxyType(
     }
 )
 """The names that goals and promises have for each time, in lower case: this program's own and the usual ones."""
-_TERM = re.compile(rf"p(\d+(?:\.\d+)?)\s+({'|'.join(TIME_NAMES)})\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)", re.IGNORECASE)
+_TIME = rf"({'|'.join(TIME_NAMES)})\s*<=?\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s)"
+_GOAL, _PROMISED = re.compile(rf"p(\d+(?:\.\d+)?)\s+{_TIME}", re.IGNORECASE), re.compile(_TIME, re.IGNORECASE)
+_PROMISE = "first token <= 1 s, latency <= 10 s, token <= 50 ms"
 # What answers lack if no time of this kind was measured.
 _LACKS: Mapping[Of, str] = MappingProxyType(
     {
@@ -49,24 +52,19 @@ _SETTLED_S = 5.0
 # An excess over a server's capacity below this share is not waited for until its queue becomes visible.
 _BEYOND_LEAST = 0.05
 _SHOWN = 1.5
+GROWTH = 2.0
+"""Each rate of a search is this many times the one before it, as long as the goal is kept."""
 
 
 class Goal(Struct, frozen=True):
     """A goal of a search: `percent` of the answers take at most `most_s` seconds, and at most `errors_most` (a share)
-    of the calls fail. `of` names the time: latency, first token, token or gap."""
+    of the calls fail. `of` names the time: latency, first token, token or gap. `text` is the goal as it was written."""
 
     of: Of
     percent: float
     most_s: float
     errors_most: float = 0.001
-
-    def __post_init__(self) -> None:
-        if not 50 <= self.percent <= 99.99:
-            raise ValueError(f"the goal's percentile ({self.percent:g}) must be >= 50 and <= 99.99")
-        if not self.most_s > 0:
-            raise ValueError(f"the goal's time ({self.most_s:g} s) must be > 0")
-        if not 0 < self.errors_most < 1:
-            raise ValueError(f"the goal's errors ({100 * self.errors_most:g}%) must be > 0% and < 100%")
+    text: str = ""
 
     @property
     def calls_least(self) -> int:
@@ -76,15 +74,12 @@ class Goal(Struct, frozen=True):
         return math.ceil(_AMPLE * max(tail, math.log(ALPHA) / math.log1p(-self.errors_most)))
 
     def histogram(self, meter: LoadMeter) -> Histogram:
-        match self.of:
-            case "latency":
-                return meter.latency
-            case "first token":
-                return meter.first_token
-            case "token":
-                return meter.token
-            case "gap":
-                return meter.gap
+        return {
+            "latency": meter.latency,
+            "first token": meter.first_token,
+            "token": meter.token,
+            "gap": meter.gap,
+        }[self.of]
 
     @property
     def lack(self) -> str:
@@ -111,16 +106,44 @@ def parse_goal(text: str) -> Goal:
     """Returns the goal written as `p99 first token <= 2 s and errors <= 0.1%`, or with `ttft`, `tpot` or `itl`; the
     errors may be left out. Raises ValueError for any other text."""
     term, _, rest = text.strip().partition(" and ")
-    match, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
+    match, errors = _GOAL.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
     if match is None or (rest and errors is None):
         raise ValueError(
             f"goal {text!r} is not understood: write it as 'p99 first token <= 2 s and errors <= 0.1%', of latency, "
             f"first token (or ttft), token (or tpot), or gap (or itl)"
         )
-    percent, of, amount, unit = match.groups()
-    seconds = float(amount) / (1000 if unit.lower() == "ms" else 1)
-    share = Goal.__struct_defaults__[0] if errors is None else float(errors.group(1)) / 100
-    return Goal(TIME_NAMES[of.lower()], float(percent), seconds, share)
+    of, most_s = _time_in(match.groups()[1:])
+    percent, share = float(match[1]), 0.001 if errors is None else float(errors[1]) / 100
+    if not 50 <= percent <= 99.99:
+        raise ValueError(f"the goal's percentile ({percent:g}) must be >= 50 and <= 99.99")
+    if not most_s > 0:
+        raise ValueError(f"the goal's time ({most_s:g} s) must be > 0")
+    if not 0 < share < 1:
+        raise ValueError(f"the goal's errors ({100 * share:g}%) must be > 0% and < 100%")
+    return Goal(of, percent, most_s, share, text)
+
+
+def parse_promise(text: str) -> Promise:
+    """Returns the promise written as `first token <= 1 s, latency <= 10 s, token <= 50 ms`, or with `ttft` and `tpot`;
+    each part may be left out. Raises ValueError for any other text."""
+    times: dict[Of, float] = {}
+    for term in re.split(r",| and ", text):
+        match = _PROMISED.fullmatch(" ".join(term.split()))
+        name, most_s = (None, 0.0) if match is None else _time_in(match.groups())
+        if name is None or name == "gap":
+            raise ValueError(f'expected times as "{_PROMISE}", got "{cut(term.strip() or text, 60)}"')
+        if name in times:
+            raise ValueError(f"expected each time once, got {name} twice")
+        if not most_s > 0:
+            raise ValueError(f"expected times above 0, got {term.strip()}")
+        times[name] = most_s
+    return Promise(times.get("first token"), times.get("latency"), times.get("token"))
+
+
+def _time_in(parts: Sequence[str]) -> tuple[Of, float]:
+    """Returns which time is meant and its seconds, from the three parts of a term."""
+    name, amount, unit = parts
+    return TIME_NAMES[name.lower()], float(amount) / (1000 if unit.lower() == "ms" else 1)
 
 
 class TriedRate(Struct, frozen=True):
@@ -135,32 +158,22 @@ class TriedRate(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True):
-    """The range of a search: from `low` to `high` calls a second, each rate `growth` times the last while the goal is
-    kept, then between the kept and the missed rate until they differ by at most `precision` (a share). An undecided
-    step is repeated up to `repeats_max` times, each time with twice the calls."""
+    """The range of a search for the highest rate that keeps a goal: from `low` to `high` calls a second, doubled while
+    the goal is kept, then between the kept and the missed rate until they differ by at most `precision` (a share). An
+    undecided step is repeated up to `repeats_max` times, each time with twice the calls."""
 
+    goal: Goal
     low: float
     high: float
     precision: float = 0.05
-    growth: float = 2.0
     repeats_max: int = 2
 
-    def __post_init__(self) -> None:
-        if not 0 < self.low <= self.high:
-            raise ValueError(f"high ({self.high:g} calls/s) must be >= low ({self.low:g}) > 0")
-        if not 0.001 <= self.precision <= 0.5:
-            raise ValueError(f"precision ({self.precision:g}) must be >= 0.001 and <= 0.5")
-        if not self.growth > 1:
-            raise ValueError(f"growth ({self.growth:g}) must be > 1: each step is so many times the one before it")
-        if self.repeats_max < 0:
-            raise ValueError(f"repeats_max ({self.repeats_max}) must be >= 0")
-
-    def calls_of(self, goal: Goal, rate: float) -> int:
+    def calls_at(self, rate: float) -> int:
         """Returns how many calls are sent at a rate before it is judged. Beyond a server's capacity the queue grows by
         the excess alone: at `precision` above it, calls wait `most_s` only after `most_s / precision` seconds."""
-        queued_s = goal.most_s if goal.of in ("latency", "first token") else 0.0
+        queued_s = self.goal.most_s if self.goal.of in ("latency", "first token") else 0.0
         seconds = max(_SETTLED_S, _SHOWN * queued_s / max(self.precision, _BEYOND_LEAST))
-        return max(goal.calls_least, math.ceil(rate * seconds))
+        return max(self.goal.calls_least, math.ceil(rate * seconds))
 
 
 class SearchResult(Struct, frozen=True):
@@ -182,7 +195,7 @@ class SearchCutShort(Exception):
     """Raised by `run` when nothing more may be sent; results so far are kept."""
 
 
-async def highest_rate(goal: Goal, search: Search, run: Run) -> SearchResult:
+async def highest_rate(search: Search, run: Run) -> SearchResult:
     """Searches and returns the highest rate that keeps the goal. An undecided rate counts as missed, so that a rate is
     named only if its calls show it; one without the goal's time ends the search."""
     steps: list[TriedRate] = []
@@ -192,7 +205,7 @@ async def highest_rate(goal: Goal, search: Search, run: Run) -> SearchResult:
     rate: float | None = search.low
     while rate is not None:
         try:
-            step = await _decided(goal, search, run, rate)
+            step = await _decided(search, run, rate)
         except SearchCutShort:
             break
         steps.append(step)
@@ -215,12 +228,12 @@ def _next_rate(search: Search, kept: float | None, missed: float | None) -> floa
     if kept is None:
         return None
     if missed is None:
-        return None if kept >= search.high else min(search.high, kept * search.growth)
+        return None if kept >= search.high else min(search.high, kept * GROWTH)
     return None if missed <= kept * (1 + search.precision) else math.sqrt(kept * missed)
 
 
-async def _decided(goal: Goal, search: Search, run: Run, rate: float) -> TriedRate:
-    calls = search.calls_of(goal, rate)
+async def _decided(search: Search, run: Run, rate: float) -> TriedRate:
+    goal, calls = search.goal, search.calls_at(rate)
     meter, verdict = await run(rate, calls)
     for _ in range(search.repeats_max):
         if verdict.is_client_bound or goal.standing(meter) != "open":

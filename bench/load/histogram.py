@@ -19,19 +19,17 @@ ALPHA = 0.05
 
 
 class Histogram:
-    """A histogram of times in seconds with `digits` significant digits. Times above an hour are recorded as an hour and
-    counted in `beyond`."""
+    """A histogram of times in seconds with `digits` significant digits. Times above an hour are recorded as an
+    hour."""
 
     def __init__(self, digits: int = 3) -> None:
-        self._digits = digits
         self._buckets = HdrHistogram(1, round(LONGEST_S * MICROSECONDS), digits)
         self._bits = self._buckets.sub_bucket_half_count_magnitude + 1
         self._sum_s = 0.0
         self.longest_s = 0.0
-        self.beyond = 0
 
     def __repr__(self) -> str:
-        return f"<Histogram [{self.count} times, {self.beyond} beyond {LONGEST_S:g} s]>"
+        return f"<Histogram [{self.count} times]>"
 
     @property
     def count(self) -> int:
@@ -43,7 +41,6 @@ class Histogram:
 
     def record(self, seconds: float) -> None:
         if seconds > LONGEST_S:
-            self.beyond += 1
             seconds = LONGEST_S
         elif seconds < 0:
             seconds = 0.0
@@ -61,29 +58,32 @@ class Histogram:
             buckets.min_value = value
 
     def merge(self, other: Histogram) -> None:
-        if other._digits != self._digits:
-            raise ValueError(f"a histogram of {self._digits} digits can't take in one of {other._digits}")
+        """Adds the times of a histogram of as many digits."""
         self._buckets.add(other._buckets)
         self._sum_s += other._sum_s
         self.longest_s = max(self.longest_s, other.longest_s)
-        self.beyond += other.beyond
+
+    def value(self, percent: float) -> float | None:
+        """Returns the percentile at `percent` in seconds, at less work than with its interval; None if nothing was
+        recorded."""
+        return self._at_rank(self._reached(), _rank(self.count, percent / 100)) if self.count else None
 
     def percentile(self, percent: float) -> Percentile | None:
         """Returns the percentile at `percent` (0 to 100) in seconds, with its 95% interval; None if nothing was
         recorded."""
-        if not 0 < percent < 100:
-            raise ValueError(f"percentile ({percent:g}) must be > 0 and < 100")
         if not self.count:
             return None
-        share = percent / 100
+        share, reached = percent / 100, self._reached()
         low, high = interval_ranks(self.count, share)
-        reached = np.cumsum(np.frombuffer(self._buckets.counts, dtype=np.int64))
         return Percentile(
             percent,
-            self._at_rank(reached, max(1, math.ceil(share * self.count - 1e-9))),
+            self._at_rank(reached, _rank(self.count, share)),
             None if low < 1 else self._at_rank(reached, low),
             None if high > self.count else self._at_rank(reached, high),
         )
+
+    def _reached(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.cumsum(np.frombuffer(self._buckets.counts, dtype=np.int64))
 
     def encoded(self) -> str:
         """Returns the histogram in microseconds in HdrHistogram's exchange format: version 2, compressed, base64."""
@@ -94,6 +94,10 @@ class Histogram:
         value = self._buckets.get_highest_equivalent_value(self._buckets.get_value_from_index(index))
         # A bucket's end may exceed the longest recorded time.
         return min(float(value) / MICROSECONDS, self.longest_s)
+
+
+def _rank(count: int, share: float) -> int:
+    return max(1, math.ceil(share * count - 1e-9))
 
 
 def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int, int]:

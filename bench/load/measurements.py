@@ -10,18 +10,21 @@ from msgspec import Struct
 from .arrivals import Arrivals
 from .goal import SearchResult, Standing
 from .meter import LoadMeter, Promise, StepMeter
-from .run import ModelRun
+from .run import LoadResult, ModelRun
 from .watch import ClientVerdict
 
 
-class Window(Struct, frozen=True):
-    """A span of time, from `begins_s` to `ends_s` in seconds of the test, whose due calls are measured. `zero_s` is the
-    second at which its arrivals begin."""
+class MeasuredRun(Struct, frozen=True):
+    """A run whose calls that were due from `begins_s` to `ends_s`, in seconds of the test, were measured. Its arrivals
+    begin at `zero_s`. `verdict` says whether the client was the bottleneck; `rate` is that of a search's step (None: no
+    search)."""
 
     begins_s: float
     ends_s: float
-    arrivals: Arrivals
     zero_s: float
+    arrivals: Arrivals
+    verdict: ClientVerdict
+    rate: float | None
 
     @property
     def seconds(self) -> float:
@@ -41,49 +44,27 @@ class MeasuredStep(Struct):
     standing: Standing | None = None
 
 
-class RunVerdict(Struct, frozen=True):
-    """Whether the client was the bottleneck in one run of `seconds` seconds; `rate` is the rate of a search's step
-    (None: no search)."""
-
-    verdict: ClientVerdict
-    rate: float | None
-    seconds: float
-
-
 class ModelMeasurement:
-    """The measurements of one model over all runs of a test: the totals, the measured windows, the steps with a rate,
-    the verdicts on the client, and a search's result."""
+    """The measurements of one model over all runs of a test: the totals, the runs, the steps with a rate, and a
+    search's result."""
 
     def __init__(self, promise: Promise | None) -> None:
         self.measured = ModelRun(LoadMeter(promise))
-        self.windows: list[Window] = []
+        self.runs: list[MeasuredRun] = []
         self.steps: list[MeasuredStep] = []
-        self.judged: list[RunVerdict] = []
         self.found: SearchResult | None = None
 
     def __repr__(self) -> str:
-        return f"<ModelMeasurement [{self.measured.begun} calls, {len(self.windows)} runs, {len(self.steps)} steps]>"
+        return f"<ModelMeasurement [{self.measured.begun} calls, {len(self.runs)} runs, {len(self.steps)} steps]>"
 
     @property
     def seconds(self) -> float:
-        return sum(window.seconds for window in self.windows)
+        return sum(run.seconds for run in self.runs)
 
-    def take_only(self, run: ModelRun, window: Window, verdict: ClientVerdict) -> None:
-        """Sets the measurements of a test that has one run."""
-        self.measured = run
-        self.windows.append(window)
-        self.judged.append(RunVerdict(verdict, None, window.seconds))
-
-    def take(self, run: ModelRun, window: Window, verdict: ClientVerdict, rate: float | None = None) -> None:
+    def take(self, model: str, result: LoadResult, rate: float | None = None) -> MeasuredRun:
         """Adds one finished run. `rate` is the rate of a search's step."""
-        self.windows.append(window)
-        self.judged.append(RunVerdict(verdict, rate, window.seconds))
-        whole = self.measured
-        whole.meter.merge(run.meter)
-        whole.begun += run.begun
-        whole.held += run.held
-        whole.hold_max_s = max(whole.hold_max_s, run.hold_max_s)
-        whole.unsent_held += run.unsent_held
-        whole.unsent_late += run.unsent_late
-        whole.in_flight_max = max(whole.in_flight_max, run.in_flight_max)
-        whole.spent += run.spent
+        low = result.begins_s + result.plan.warm_up_s
+        run = MeasuredRun(low, low + result.seconds, result.begins_s, result.plan.arrivals, result.verdict(model), rate)
+        self.runs.append(run)
+        self.measured.merge(result.models[model])
+        return run

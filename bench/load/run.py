@@ -2,14 +2,15 @@
 one.
 
 Begins each call when it is due, with a task for each call, and gives the result to the meter. Calls go through a
-`SendCall` that is passed in, with its quotas and retries; so are arrivals, texts, prices and the clock.
+`SendCall` that is passed in, with its quotas and retries; so are arrivals, texts, the budget and the clock.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from random import Random
@@ -17,11 +18,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import LocalFault, Stopped
-from .alarm import EARLY_S, Alarm, alarm_for, fine_alarm
+from .alarm import EARLY_S, Alarm, LoopAlarm, kernel_alarm
 from .arrivals import ClosedLoop, OpenLoop, Replay
 from .budget import Budget, LoadEnd, Reason
 from .meter import LoadMeter
@@ -40,15 +40,11 @@ class SendCall(Protocol):
     async def __call__(self, call: Call, *, hear: Hear | None = None) -> Outcome: ...
 
 
-class Observer(Protocol):
-    """The interface of an observer of calls as they begin and end; must be quick and must not raise. `opened` comes
-    first and passes the live measurements. `cost` is in dollars; `counts`: the meter counts the call too."""
+class CallEnd(Protocol):
+    """A function that is called for each call as it ends, with the number of its step; must be quick and must not
+    raise. `measured`: the meter counts the call too."""
 
-    def opened(self, models: Mapping[str, ModelRun]) -> None: ...
-
-    def began(self, model: str) -> None: ...
-
-    def ended(self, model: str, timed: CallTimes, cost: float, *, counts: bool) -> None: ...
+    def __call__(self, model: str, timed: CallTimes, step: int, *, measured: bool) -> None: ...
 
 
 class ModelRun(Struct):
@@ -66,14 +62,37 @@ class ModelRun(Struct):
     in_flight_max: int = 0
     spent: float = 0.0
 
+    def merge(self, other: ModelRun) -> None:
+        """Adds the measurements of another run."""
+        self.meter.merge(other.meter)
+        self.begun += other.begun
+        self.held += other.held
+        self.hold_max_s = max(self.hold_max_s, other.hold_max_s)
+        self.unsent_held += other.unsent_held
+        self.unsent_late += other.unsent_late
+        self.in_flight_max = max(self.in_flight_max, other.in_flight_max)
+        self.spent += other.spent
 
-class LoadResult(Struct, frozen=True):
-    """The result of one run: the measurements and the verdicts on the client by model, and why it ended (`ending`).
-    `ended_s` is the second until which calls could begin, without the drain; `seconds` is the length of the measured
-    part."""
 
+class RunUnderWay(Struct, frozen=True):
+    """A run under way: its plan, the second at which it began, what was measured so far by model, and the watch on the
+    client."""
+
+    plan: LoadPlan
+    begins_s: float
     models: Mapping[str, ModelRun]
-    verdicts: Mapping[str, ClientVerdict]
+    watch: ClientWatch
+
+    def verdict(self, model: str) -> ClientVerdict:
+        run = self.models[model]
+        due = run.begun + run.unsent_late
+        return self.watch.verdict(run.meter.latency, run.meter.undelayed, due=due, begun=run.begun)
+
+
+class LoadResult(RunUnderWay, frozen=True):
+    """The result of one run: its measurements by model, and why it ended (`ending`). `ended_s` is the length in seconds
+    of the time in which calls could begin, without the drain; `seconds` is that of the measured part."""
+
     ending: LoadEnd
     seconds: float
     ended_s: float
@@ -83,57 +102,48 @@ async def run_load(
     plan: LoadPlan,
     calls: Mapping[str, Iterator[Call]],
     ask: SendCall,
+    budget: Budget,
     *,
-    prices: Mapping[str, Price | None],
     clock: Clock = time.perf_counter,
     cpu: Callable[[], float] = time.process_time,
-    budget: Budget | None = None,
-    observer: Observer | None = None,
-    begins_s: float = 0.0,
+    zero: float | None = None,
+    step: int | None = None,
+    on_begin: Callable[[RunUnderWay], None] = lambda run: None,
+    on_end: Sequence[CallEnd] = (),
 ) -> LoadResult:
-    """Runs one test and returns its result. `calls` has for each model an iterator of enough calls. Raises what `ask`
-    raised, except Stopped and LocalFault, which only end the test. `budget` may be passed in to end the test from
-    outside; `begins_s` is passed to the meters."""
-    if not calls:
-        raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
-    if budget is None:
-        budget = Budget(plan.limits, calls, prices)
-    began = clock()
+    """Runs one test and returns its result. `calls` has for each model an iterator of enough calls; ending `budget`
+    ends the test. `zero` is the clock's second from which all times count (None: the beginning of this run); `step` is
+    given if the whole run is one step. Raises what `ask` raised, except Stopped and LocalFault, which only end the
+    test."""
+    zero = clock() if zero is None else zero
 
     def now() -> float:
-        return clock() - began
+        return clock() - zero
 
-    watch = ClientWatch(now, cpu, fine_alarm() if clock is time.perf_counter else None)
-    lines = {
-        model: _ModelLoop(
-            plan, model, queue, ask, budget, now, alarm_for(clock), observer, LoadMeter(plan.promise, begins_s=begins_s)
-        )
+    begins_s = now()
+    watch = ClientWatch(now, cpu, kernel_alarm(clock), plan.step_of, begins_s)
+    run = RunUnderWay(plan, begins_s, {model: ModelRun(LoadMeter(plan.promise)) for model in calls}, watch)
+    loops = [
+        _ModelLoop(run, model, queue, ask, budget, now, kernel_alarm(clock) or LoopAlarm(), step, on_end)
         for model, queue in calls.items()
-    }
-    if observer is not None:
-        observer.opened({model: line.measured for model, line in lines.items()})
+    ]
+    on_begin(run)
     watch.begin()
     try:
-        await run_together([line.run() for line in lines.values()])
-        ended_s = now()
-        await run_together([line.drain() for line in lines.values()])
+        await run_together([each.run() for each in loops])
+        ended_s = now() - begins_s
+        await run_together([each.drain() for each in loops])
     finally:
         await watch.end()
-        for line in lines.values():
-            line.alarm.close()
-        for line in lines.values():
-            await line.cancel()
+        for each in loops:
+            each.alarm.close()
+            await each.cancel()
     if budget.error is not None:
         raise budget.error
-    models = {model: line.measured for model, line in lines.items()}
-    verdicts = {
-        model: watch.verdict(run.meter.latency, run.meter.undelayed, due=run.begun + run.unsent_late, begun=run.begun)
-        for model, run in models.items()
-    }
     ending = budget.ending or LoadEnd("arrivals")
     if ending.reason == "duration" or (ending.reason == "arrivals" and plan.ends_s is not None):
         ended_s = plan.ends_s or ended_s
-    return LoadResult(models, verdicts, ending, plan.measured_s(ended_s), ended_s)
+    return LoadResult(plan, begins_s, run.models, watch, ending, plan.measured_s(ended_s), ended_s)
 
 
 async def run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
@@ -156,23 +166,27 @@ def _reason_of(stopped: Stopped) -> Reason:
 class _ModelLoop:
     def __init__(
         self,
-        plan: LoadPlan,
+        run: RunUnderWay,
         model: str,
         calls: Iterator[Call],
         ask: SendCall,
         budget: Budget,
         clock: Clock,
         alarm: Alarm,
-        observer: Observer | None,
-        meter: LoadMeter,
+        step: int | None,
+        on_end: Sequence[CallEnd],
     ) -> None:
-        self._plan = plan
+        self._plan = run.plan
+        self._begins_s = run.begins_s
+        duration_s = run.plan.limits.duration_s
+        self._ends_s = math.inf if duration_s is None else duration_s
         self._model = model
         self._calls = calls
         self._ask = ask
         self._budget = budget
-        self._clock = clock
-        self._observer = observer
+        self._since = clock
+        self._step = step
+        self._on_end = on_end
         self._ready: Call | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
@@ -182,7 +196,7 @@ class _ModelLoop:
         budget.on_drop.append(self._cancel_tasks)
         # When the latest hold ended: calls due before then have waited for a slot.
         self._free = 0.0
-        self.measured = ModelRun(meter)
+        self.measured = run.models[model]
 
     async def run(self) -> None:
         """Begins calls until no more are due or allowed."""
@@ -191,42 +205,45 @@ class _ModelLoop:
         else:
             await self._run_open(self._plan.arrivals)
 
+    def _clock(self) -> float:
+        """Returns the seconds since the beginning of this run, as all times here but those of calls."""
+        return self._since() - self._begins_s
+
     async def _run_open(self, arrivals: OpenLoop | Replay) -> None:
-        ends = self._plan.limits.duration_s
         times = arrivals.times(Random(f"{self._plan.seed} {self._model}"))
         for due in times:
-            if ends is not None and due >= ends:
-                await self._until(ends)
+            if due >= self._ends_s:
+                await self._until(self._ends_s)
                 self._budget.end("duration")
                 return
             await self._until(due)
+            if not self._budget.over.is_set() and self._is_full(self._plan.limits.in_flight):
+                await self._until_place()
             if self._budget.over.is_set():
                 return
-            if len(self._tasks) >= self._plan.limits.in_flight:
-                await self._until_place()
-                if self._budget.over.is_set():
-                    return
-            if ends is not None and self._clock() > ends + LATE_MOST_S:
-                self._count_unsent(due, times, ends)
+            if self._clock() > self._ends_s + LATE_MOST_S:
+                self._count_unsent(due, times)
                 self._budget.end("duration")
                 return
             if not self._begin(due):
                 return
 
-    def _count_unsent(self, due: float, times: Iterator[float], ends: float) -> None:
+    def _is_full(self, most: int) -> bool:
+        return len(self._tasks) >= most
+
+    def _count_unsent(self, due: float, times: Iterator[float]) -> None:
         """Counts this call and those due after it as never sent."""
-        left = 1 + sum(1 for _ in takewhile(lambda at: at < ends, times))
-        if due < self._free or len(self._tasks) >= self._plan.limits.in_flight:
+        left = 1 + sum(1 for _ in takewhile(lambda at: at < self._ends_s, times))
+        if due < self._free or self._is_full(self._plan.limits.in_flight):
             self.measured.unsent_held += left
         else:
             self.measured.unsent_late += left
 
     async def _run_closed(self, in_flight: int) -> None:
-        ends = self._plan.limits.duration_s
         while not self._budget.over.is_set():
-            if ends is not None and self._clock() >= ends:
+            if self._clock() >= self._ends_s:
                 self._budget.end("duration")
-            elif len(self._tasks) >= in_flight:
+            elif self._is_full(in_flight):
                 await self._until_place()
             elif not self._begin(None):
                 return
@@ -243,10 +260,10 @@ class _ModelLoop:
 
     async def _until_place(self) -> None:
         """Waits until a call has ended or nothing more may begin."""
-        ends = self._plan.limits.duration_s
+        left_s = self._ends_s + LATE_MOST_S - self._clock()
         self._place.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if ends is None else max(0.0, ends + LATE_MOST_S - self._clock())):
+            async with asyncio.timeout(None if math.isinf(left_s) else max(0.0, left_s)):
                 await self._place.wait()
         self._free = self._clock()
 
@@ -261,8 +278,6 @@ class _ModelLoop:
             return False
         measured = self.measured
         measured.begun += 1
-        if self._observer is not None:
-            self._observer.began(self._model)
         if due is not None and due < self._free:
             measured.held += 1
             measured.hold_max_s = max(measured.hold_max_s, self._free - due)
@@ -273,7 +288,8 @@ class _ModelLoop:
         return True
 
     async def _carry(self, call: Call, due: float | None, free: float, worst: float) -> None:
-        watch = Stopwatch(self._clock() if due is None else due, self._clock, 0.0 if due is None else free)
+        at, free = (self._clock(), 0.0) if due is None else (due, free)
+        watch = Stopwatch(self._begins_s + at, self._since, self._begins_s + free)
         outcome: Outcome | None = None
         is_ended = False
         try:
@@ -285,15 +301,15 @@ class _ModelLoop:
             is_ended = True
             self._budget.end("fault", str(error))
         finally:
-            cost = self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
-            self.measured.spent += cost
+            self.measured.spent += self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
             timed = watch.given_up() if outcome is None else watch.stopped(outcome)
             # A call that was not sent because the test ended says nothing about the server.
-            counts = self._plan.counts(timed.due) and not (is_ended and timed.sent is None)
-            if counts:
-                self.measured.meter.take(timed, self._plan.step_of(timed.due))
-            if self._observer is not None:
-                self._observer.ended(self._model, timed, cost, counts=counts)
+            measured = self._plan.counts(at) and not (is_ended and timed.sent is None)
+            step = self._plan.step_of(at) if self._step is None else self._step
+            if measured:
+                self.measured.meter.take(timed, step)
+            for tell in self._on_end:
+                tell(self._model, timed, step, measured=measured)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

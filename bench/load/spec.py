@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...engine.call import Call
 from ...wiring import Settings
-from .goal import Goal, Search
+from .goal import Search
 from .plan import LoadPlan
 
 CallSource = Callable[[str, int], Iterator[Call]]
@@ -22,24 +22,20 @@ model and the step alone; first words and trial numbers are new every time."""
 
 
 class LoadSpec(Struct, frozen=True, kw_only=True):
-    """The specification of one run of all models at once or, with a goal, of a search for each model's highest rate
-    that keeps it."""
+    """The specification of one run of all models at once, or of a search for each model's highest rate that keeps a
+    goal."""
 
     models: tuple[str, ...]
     """The models, each of which has a lane of its own."""
     settings: Settings
     """Settings of an engine that measures: no retries, and answers are neither stored nor taken from a cache."""
     plan: LoadPlan
-    """The plan of the run or, with a goal, of each step except for its rate and number of calls."""
+    """The plan of the run or, in a search, of each step except for its rate and number of calls."""
     calls: CallSource
     """Yields the calls."""
     out: Path
     """The folder of the test."""
-    goal: Goal | None = None
-    """The goal that the highest rate must keep; None: no search."""
-    goal_text: str = ""
-    """The goal as it was written."""
     search: Search | None = None
-    """The range of rates that are searched, and the precision."""
+    """The goal that the highest rate must keep, and the range of rates that are searched; None: no search."""
     said: Mapping[str, Any] = {}
     """The options by name, for `load.json`."""

@@ -6,10 +6,9 @@ Owns all checks made before anything is sent, except for which options go togeth
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -18,14 +17,13 @@ from ...configuration.declared_options import given_in, key_of, made_from
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...providers.search.access import is_search
-from ...report.text import cut
 from ...wiring import Settings, accesses_to
 from ...wiring.lane_names import unused_lanes
 from ..made_prompts.prompts import CallParameters
 from . import prompt_sources
 from .arrivals import Arrivals, ClosedLoop, OpenLoop, Process, Replay, Stretch, at_rate
 from .folder import check_unused
-from .goal import TIME_NAMES, Goal, Search, parse_goal
+from .goal import Search, parse_goal, parse_promise
 from .meter import Promise
 from .option_kinds import TRACE
 from .options import LoadOptions
@@ -34,9 +32,7 @@ from .spec import CallSource, LoadSpec
 from .traces import ReplayTrace, TraceExcerpt, read_trace
 
 RATE, DURATION_S = 1.0, 60.0
-_PROMISED = "|".join(name for name, of in TIME_NAMES.items() if of != "gap")
-_TERM = re.compile(rf"({_PROMISED})\s*<=?\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s)", re.IGNORECASE)
-_EXAMPLE = "first token <= 1 s, latency <= 10 s, token <= 50 ms"
+_Parsed = TypeVar("_Parsed")
 
 
 class CheckedSpec(Struct, frozen=True):
@@ -44,11 +40,6 @@ class CheckedSpec(Struct, frozen=True):
 
     spec: LoadSpec
     notes: tuple[str, ...]
-
-
-class _Goal(Struct, frozen=True):
-    goal: Goal
-    search: Search
 
 
 def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
@@ -63,14 +54,14 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
         if not options.out:
             raise UsageError("--out: expected the test's folder, got none")
         check_unused(Path(options.out))
-    sought = _sought(options)
-    promise = None if options.promise is None else parse_promise(options.promise)
-    _check_streaming(options, sought, promise)
+    search = _search(options)
+    promise = None if options.promise is None else _parsed("--promise", parse_promise, options.promise)
+    _check_streaming(options, search, promise)
     configuration = read_configuration(sending.config)
     settings = _settings(options, sending, models, configuration)
     trace = None if options.replay is None else _trace(options, options.replay)
     chosen = _chosen(options, trace)
-    plan = _plan(options, sending.max_cost, sought, trace, promise)
+    plan = _plan(options, sending.max_cost, search, trace, promise)
     flags = given_in(parsed, LoadOptions.__struct_fields__) | sending.given()
     spec = LoadSpec(
         models=models,
@@ -78,9 +69,7 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
         plan=plan,
         calls=_source(options, chosen, trace, plan.seed),
         out=Path(options.out or "-").absolute(),
-        goal=None if sought is None else sought.goal,
-        goal_text=options.goal or "",
-        search=None if sought is None else sought.search,
+        search=search,
         said=_by_name(options, flags, models, plan),
     )
     notes = [*_notes_on_lanes(sending, models, configuration), *([chosen.told] if chosen.told else [])]
@@ -149,44 +138,29 @@ def _notes_on_lanes(sending: SendingOptions, models: tuple[str, ...], configurat
     return notes
 
 
-def _sought(options: LoadOptions) -> _Goal | None:
+def _search(options: LoadOptions) -> Search | None:
     if options.goal is None:
         return None
     if options.from_ > options.to:
         raise UsageError(f"--from: expected no more than --to ({options.to:,g} calls/s), got {options.from_:,g}")
+    return Search(_parsed("--goal", parse_goal, options.goal), options.from_, options.to, options.precision)
+
+
+def _parsed(flag: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
     try:
-        goal = parse_goal(options.goal)
+        return parse(text)
     except ValueError as error:
-        raise UsageError(f"--goal: {error}") from error
-    return _Goal(goal, Search(options.from_, options.to, options.precision))
+        raise UsageError(f"{flag}: {error}") from error
 
 
-def parse_promise(text: str) -> Promise:
-    """Returns the promise written as `first token <= 1 s, latency <= 10 s, token <= 50 ms`, or with `ttft` and `tpot`;
-    each part may be left out. Raises UsageError for any other text."""
-    times: dict[str, float] = {}
-    for term in re.split(r",| and ", text):
-        match = _TERM.fullmatch(" ".join(term.split()))
-        if match is None:
-            raise UsageError(f'--promise: expected times as "{_EXAMPLE}", got "{cut(term.strip() or text, 60)}"')
-        amount, unit = match[2], match[3].lower()
-        name = TIME_NAMES[match[1].lower()]
-        if name in times:
-            raise UsageError(f"--promise: expected each time once, got {name} twice")
-        times[name] = float(amount) / (1000 if unit == "ms" else 1)
-        if not times[name] > 0:
-            raise UsageError(f"--promise: expected times above 0, got {term.strip()}")
-    return Promise(times.get("first token"), times.get("latency"), times.get("token"))
-
-
-def _check_streaming(options: LoadOptions, sought: _Goal | None, promise: Promise | None) -> None:
+def _check_streaming(options: LoadOptions, search: Search | None, promise: Promise | None) -> None:
     """Raises UsageError if a goal or a promise (None: not given) needs times of tokens although answers are not
     streamed."""
     if not options.whole:
         return
-    if sought is not None and sought.goal.of != "latency":
+    if search is not None and search.goal.of != "latency":
         raise UsageError(
-            f"--goal: expected latency with --whole, got {sought.goal.of}, which only streamed answers have"
+            f"--goal: expected latency with --whole, got {search.goal.of}, which only streamed answers have"
         )
     if promise is not None and (promise.first_token_s is not None or promise.token_s is not None):
         raise UsageError("--promise: expected latency alone with --whole, got what only streamed answers have")
@@ -216,19 +190,19 @@ def _chosen(options: LoadOptions, trace: ReplayTrace | None) -> prompt_sources.P
 def _plan(
     options: LoadOptions,
     max_cost: float | None,
-    sought: _Goal | None,
+    search: Search | None,
     trace: ReplayTrace | None,
     promise: Promise | None,
 ) -> LoadPlan:
-    arrivals = _arrivals(options, sought, trace)
+    arrivals = _arrivals(options, search, trace)
     limits = Limits(
         duration_s=_duration_s(options, arrivals),
-        calls=sought.goal.calls_least if sought is not None else options.calls,
+        calls=options.calls if search is None else search.goal.calls_least,
         max_cost=max_cost,
         in_flight=max(options.in_flight or 0, options.most_in_flight),
         drain_s=options.drain,
     )
-    if options.cool_down and sought is not None:
+    if options.cool_down and search is not None:
         raise UsageError("--cool-down: expected a test whose end is known, got a search for a goal: leave it out")
     try:
         return LoadPlan(arrivals, limits, options.warm_up, options.cool_down, promise, options.seed)
@@ -246,7 +220,7 @@ def _duration_s(options: LoadOptions, arrivals: Arrivals) -> float | None:
     return DURATION_S if is_endless else None
 
 
-def _arrivals(options: LoadOptions, sought: _Goal | None, trace: ReplayTrace | None) -> Arrivals:
+def _arrivals(options: LoadOptions, search: Search | None, trace: ReplayTrace | None) -> Arrivals:
     if trace is not None:
         return Replay(trace.stamps, options.speed, trace.lasts)
     if options.in_flight is not None:
@@ -257,7 +231,7 @@ def _arrivals(options: LoadOptions, sought: _Goal | None, trace: ReplayTrace | N
         return OpenLoop((Stretch(options.duration or DURATION_S, low, high),), process, burstiness)
     if options.steps is not None:
         return OpenLoop(tuple(Stretch(options.step_time, rate) for rate in options.steps), process, burstiness)
-    return at_rate(options.rate or (RATE if sought is None else sought.search.low), process, burstiness)
+    return at_rate(options.rate or (RATE if search is None else search.low), process, burstiness)
 
 
 def _process(options: LoadOptions) -> tuple[Process, float]:

@@ -22,16 +22,14 @@ class CallTimes(Struct, frozen=True):
     """One call's times, in seconds since the start of the test.
 
     `due` is when it should begin, `free` when a slot was free, `begun` when our loop began it. `sent` is the first
-    attempt's time (None: never sent); `retry_s` is from there to the last attempt, which `first`, `last` and `gaps`
-    belong to: the first and last piece of a streamed text and the times between pieces. `status` is `ok`, `refused` or
-    a kind of failure. `is_empty`: the answer has no word; `is_cut`: it ended at max_tokens.
-    """
+    attempt's time (None: never sent); `first`, `last` and `gaps` belong to the last attempt: the first and last piece
+    of a streamed text and the times between pieces. `status` is `ok`, `refused` or a kind of failure. `is_empty`: the
+    answer has no word; `is_cut`: it ended at max_tokens."""
 
     due: float
     free: float
     begun: float
     sent: float | None
-    retry_s: float
     first: float | None
     last: float | None
     ended: float
@@ -40,7 +38,6 @@ class CallTimes(Struct, frozen=True):
     attempts: int
     input_tokens: int = 0
     output_tokens: int = 0
-    cached: bool = False
     is_empty: bool = False
     is_cut: bool = False
 
@@ -132,9 +129,8 @@ class Stopwatch:
         ended = self._clock()
         if outcome.latency_ms and self._attempt is not None:
             ended = max(self._last or 0.0, min(ended, self._attempt + outcome.latency_ms / 1000))
-        timed = structs.replace(self._timed(ended, outcome.status, outcome.attempts), cached=outcome.cached)
-        reply = outcome.reply
-        if reply is None:
+        timed = self._timed(ended, outcome.status, outcome.attempts)
+        if (reply := outcome.reply) is None:
             return timed
         timed = structs.replace(timed, is_empty=not reply.text.strip(), is_cut=reply.truncated)
         if reply.usage is None or reply.usage.input is None or reply.usage.output is None:
@@ -151,7 +147,6 @@ class Stopwatch:
             free=self.free,
             begun=self.begun,
             sent=self.sent,
-            retry_s=0.0 if self.sent is None or self._attempt is None else self._attempt - self.sent,
             first=self._first,
             last=self._last,
             ended=ended,

@@ -21,15 +21,10 @@ class Percentiles(Struct, frozen=True):
     p99_s: float
 
 
-class AnswerTimes(Struct, frozen=True):
-    latency: Percentiles | None = None
-    first_token: Percentiles | None = None
-
-
 class ModelView(Struct, frozen=True, kw_only=True):
     """One model at one look. `asked`: the calls per second due now, None in a closed loop or a trace; `sent`: calls per
-    second of the last seconds; `lately`, `so_far`: latencies of the last seconds and of the whole test. `errors` are
-    by kind; `step`: the present step of a search."""
+    second of the last seconds, as `latency` and `first_token`. `errors` are by kind; `step`: the present step of a
+    search."""
 
     model: str
     asked: float | None
@@ -37,8 +32,8 @@ class ModelView(Struct, frozen=True, kw_only=True):
     in_flight: int
     ended: int
     errors: Mapping[str, int]
-    lately: AnswerTimes
-    so_far: AnswerTimes
+    latency: Percentiles | None = None
+    first_token: Percentiles | None = None
     step: str = ""
 
 
@@ -75,7 +70,7 @@ def plain_lines(view: LoadView) -> list[str]:
             " ".join([_clock(view), *([_calls(view)] if len(view.models) == 1 else [])]),
             f"{printable(model.model)}: {', '.join(_flow(model))}",
             *([model.step] if model.step else []),
-            *_times(model.lately),
+            *_times(model),
             *_errors(model),
             *_money(view),
             *([f"CLIENT-BOUND: {view.client}"] if view.client else []),
@@ -93,12 +88,8 @@ def screen_lines(view: LoadView, width: int, *, is_last: bool = False) -> list[P
         lines += packed(
             [TextPiece(printable(model.model), "strong"), *map(TextPiece, _flow(model, is_last=is_last))], width
         )
-        groups = [
-            [model.step] if model.step else [],
-            [] if is_last else _labelled("last 5 s:", model.lately),
-            _labelled("so far:" if not model.step else "this step:", model.so_far),
-        ]
-        for texts in groups:
+        times = [] if is_last else _times(model)
+        for texts in ([model.step] if model.step else [], ["last 5 s:", *times] if times else []):
             lines += _indented([TextPiece(text) for text in texts], width)
         lines += _indented([TextPiece(text, "bad") for text in _errors(model)], width)
     lines += packed(map(TextPiece, _money(view)), width)
@@ -129,15 +120,10 @@ def _flow(model: ModelView, *, is_last: bool = False) -> list[str]:
     ]
 
 
-def _labelled(label: str, lately: AnswerTimes) -> list[str]:
-    times = _times(lately)
-    return [label, *times] if times else []
-
-
-def _times(lately: AnswerTimes) -> list[str]:
+def _times(model: ModelView) -> list[str]:
     return [
         f"{name} p50 {measured_time(quick.p50_s)}, p99 {measured_time(quick.p99_s)}"
-        for name, quick in (("latency", lately.latency), ("first token", lately.first_token))
+        for name, quick in (("latency", model.latency), ("first token", model.first_token))
         if quick is not None
     ]
 

@@ -39,7 +39,6 @@ def measured(
     serve: Serve,
     *models: str,
     stream: bool = True,
-    goal: str = "",
     search: Search | None = None,
     said: Mapping[str, Any] | None = None,
 ) -> LoadFigures:
@@ -55,8 +54,6 @@ def measured(
         plan=plan,
         calls=source,
         out=Path(),
-        goal=parse_goal(goal) if goal else None,
-        goal_text=goal,
         search=search,
         said=said or {},
     )
@@ -130,8 +127,8 @@ def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -
 def searched(model: str = "sim/steady") -> LoadFigures:
     goal = "p95 first token <= 1 s and errors <= 1%"
     plan = LoadPlan(OpenLoop((Stretch(math.inf, 1.0),)), Limits(calls=1_000_000), 2.0, seed=3)
-    search = Search(5.0, 200.0, 0.1, repeats_max=1)
-    return measured(plan, lambda name: server(places=12), model, goal=goal, search=search, said={"goal": goal})
+    search = Search(parse_goal(goal), 5.0, 200.0, 0.1, repeats_max=1)
+    return measured(plan, lambda name: server(places=12), model, search=search, said={"goal": goal})
 
 
 @cache

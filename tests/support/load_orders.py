@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -11,10 +11,10 @@ from typing import NamedTuple
 from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import Arrivals, at_rate
-from millstream.bench.load.goal import Goal, Search
+from millstream.bench.load.goal import Search
 from millstream.bench.load.meter import Promise
 from millstream.bench.load.plan import Limits, LoadPlan
-from millstream.bench.load.run import ModelRun, SendCall
+from millstream.bench.load.run import RunUnderWay, SendCall
 from millstream.bench.load.session import LoadSession
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.timing import CallTimes
@@ -38,7 +38,6 @@ def order_of(
     arrivals: Arrivals | None = None,
     *,
     models: tuple[str, ...] = (MODEL,),
-    goal: Goal | None = None,
     search: Search | None = None,
     warm_up_s: float = 0.0,
     cool_down_s: float = 0.0,
@@ -50,8 +49,6 @@ def order_of(
         plan=LoadPlan(arrivals or at_rate(10.0), limits, warm_up_s, cool_down_s, promise),
         calls=source,
         out=Path("unused"),
-        goal=goal,
-        goal_text="" if goal is None else "the goal's words",
         search=search,
         said={"rate": 10},
     )
@@ -63,29 +60,22 @@ class Ended(NamedTuple):
     model: str
     timed: CallTimes
     step: int
-    begins_s: float
-    cost: float
     measured: bool
 
 
-class Seen:
-    """A witness that forgets nothing."""
+class Seen(LoadSession):
+    """A session that remembers its runs and its calls."""
 
-    def __init__(self) -> None:
-        self.runs: list[tuple[LoadPlan, tuple[str, ...], float]] = []
+    def watch(self) -> None:
+        self.runs: list[tuple[RunUnderWay, tuple[str, ...]]] = []
         self.calls: list[Ended] = []
-        self.begun = 0
+        self.on_end.append(self._note)
 
-    def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None:
-        self.runs.append((plan, tuple(models), begins_s))
-
-    def call_began(self, model: str) -> None:
-        self.begun += 1
-
-    def call_ended(
-        self, model: str, timed: CallTimes, step: int, begins_s: float, cost: float, *, measured: bool
-    ) -> None:
-        self.calls.append(Ended(model, timed, step, begins_s, cost, measured))
+    def _note(self, model: str, timed: CallTimes, step: int, *, measured: bool) -> None:
+        self.calls.append(Ended(model, timed, step, measured))
+        run = self.under_way[model]
+        if all(run is not begun for begun, _ in self.runs):
+            self.runs.append((run, tuple(run.models)))
 
 
 def carried(
@@ -95,12 +85,12 @@ def carried(
     there is nothing to measure."""
 
     async def scenario() -> tuple[LoadSession, Seen]:
-        seen = Seen()
         clock = asyncio.get_running_loop().time
-        session = LoadSession(spec, ask(), PRICES, (seen,), clock=clock, cpu=lambda: 0.0)
+        session = Seen(spec, ask(), PRICES, clock=clock, cpu=lambda: 0.0)
+        session.watch()
         if meanwhile is not None:
             meanwhile(session)
         await session.run()
-        return session, seen
+        return session, session
 
     return run_virtually(scenario())

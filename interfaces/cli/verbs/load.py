@@ -46,7 +46,7 @@ def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
     from ...terminal.load_display import LoadDisplay
 
     # A process started with stderr closed has none.
-    carried = carry_out(spec, LoadDisplay(None if options.no_progress else sys.stderr))
+    carried = carry_out(spec, LoadDisplay(None if options.no_progress else sys.stderr).showing)
     if options.json:
         say_json(msgspec.to_builtins(carried.load))
     else:

@@ -1,4 +1,4 @@
-"""Waiting until a call is due: by the kernel's timer, by a thread, and by the loop's own in virtual time."""
+"""Waiting until a call is due: by the kernel's timer, and by the loop's own in virtual time."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ import asyncio
 import os
 import statistics
 import sys
-import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from loops import on_each_loop, run_on
 from virtual_time import run_virtually
 
-from millstream.bench.load.alarm import Alarm, KernelAlarm, LoopAlarm, ThreadAlarm, alarm_for
+from millstream.bench.load.alarm import KernelAlarm, LoopAlarm, kernel_alarm
 
 # What is measured here are microseconds.
 pytestmark = pytest.mark.alone
 
-FINE: list[Callable[[], Alarm]] = [ThreadAlarm, *([KernelAlarm] if sys.platform == "linux" else [])]
-each_fine = pytest.mark.parametrize("make", FINE)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's timer is Linux's")
 
 
-@each_fine
+@on_linux
 @on_each_loop
-def test_a_fine_alarm_is_closer_than_a_millisecond_and_early_by_no_more(loop: str, make: Callable[[], Alarm]) -> None:
+def test_a_fine_alarm_is_closer_than_a_millisecond_and_early_by_no_more(loop: str) -> None:
     async def scenario() -> list[float]:
-        alarm, late = make(), []
+        alarm, late = KernelAlarm(), []
         for number in range(200):
             due = time.perf_counter() + 0.0013 + 0.0001 * (number % 10)
             await alarm.wait(due - time.perf_counter())
@@ -41,11 +38,11 @@ def test_a_fine_alarm_is_closer_than_a_millisecond_and_early_by_no_more(loop: st
     assert statistics.quantiles(late, n=10)[0] < 0.0004
 
 
-@each_fine
+@on_linux
 @on_each_loop
-def test_an_alarm_rung_ends_the_wait_and_may_be_set_again(loop: str, make: Callable[[], Alarm]) -> None:
+def test_an_alarm_rung_ends_the_wait_and_may_be_set_again(loop: str) -> None:
     async def scenario() -> float:
-        alarm = make()
+        alarm = KernelAlarm()
         began = time.perf_counter()
         asyncio.get_running_loop().call_later(0.01, alarm.ring)
         await alarm.wait(3_600.0)
@@ -59,13 +56,13 @@ def test_an_alarm_rung_ends_the_wait_and_may_be_set_again(loop: str, make: Calla
     assert 0.05 <= run_on(loop, scenario()) < 20
 
 
-@each_fine
+@on_linux
 @on_each_loop
-def test_a_closed_or_cancelled_alarm_leaves_no_thread_and_no_file(loop: str, make: Callable[[], Alarm]) -> None:
+def test_a_closed_or_cancelled_alarm_leaves_no_file(loop: str) -> None:
     async def scenario() -> tuple[set[str], set[str]]:
         before = files()
         for _ in range(3):
-            alarm = make()
+            alarm = KernelAlarm()
             waiting = asyncio.create_task(alarm.wait(3_600.0))
             await asyncio.sleep(0.01)
             waiting.cancel()
@@ -78,28 +75,28 @@ def test_a_closed_or_cancelled_alarm_leaves_no_thread_and_no_file(loop: str, mak
 
     before, after = run_on(loop, scenario())
     assert len(after) <= len(before)
-    assert not [thread for thread in threading.enumerate() if "alarm" in thread.name]
 
 
 def test_a_clock_of_ones_own_has_the_loops_timers() -> None:
-    async def scenario() -> tuple[bool, float]:
+    async def scenario() -> float:
         loop = asyncio.get_running_loop()
-        alarm = alarm_for(loop.time)
+        assert kernel_alarm(loop.time) is None
+        alarm = LoopAlarm()
         await alarm.wait(7_200.25)
         loop.call_later(1.0, alarm.ring)
         await alarm.wait(3_600.0)
         alarm.close()
-        return isinstance(alarm, LoopAlarm), loop.time()
+        return loop.time()
 
-    is_the_loops, now = run_virtually(scenario())
-    assert is_the_loops and now == pytest.approx(7_201.25)
+    assert run_virtually(scenario()) == pytest.approx(7_201.25)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's timer is Linux's")
+@on_linux
 def test_the_systems_clock_has_the_kernels_timer() -> None:
     async def scenario() -> bool:
-        alarm = alarm_for(time.perf_counter)
+        alarm = kernel_alarm(time.perf_counter)
+        assert alarm is not None
         alarm.close()
-        return isinstance(alarm, KernelAlarm)
+        return True
 
     assert asyncio.run(scenario())

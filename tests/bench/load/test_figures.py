@@ -26,19 +26,18 @@ from millstream.bench.load.execution import LoadOutcome
 from millstream.bench.load.figures import client_of, load_of, times_of
 from millstream.bench.load.goal import Goal, Search
 from millstream.bench.load.histogram import Histogram
-from millstream.bench.load.measurements import ModelMeasurement, Window
-from millstream.bench.load.meter import LoadMeter, Promise
+from millstream.bench.load.measurements import MeasuredRun, ModelMeasurement
+from millstream.bench.load.meter import Promise
 from millstream.bench.load.plan import Limits
 from millstream.bench.load.report.part import drawn
 from millstream.bench.load.report.series import LoadTest
-from millstream.bench.load.run import ModelRun
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.summary import tell
 from millstream.bench.load.watch import ClientVerdict
 from millstream.metrics.load.load_json import GoalFound, LoadFigures, ModelFigures
 from millstream.wiring.running import RunEnd
 
-GOAL = Goal("latency", 90, 0.5, 0.05)
+GOAL = Goal("latency", 90, 0.5, 0.05, "the goal's words")
 
 
 def measured(spec: LoadSpec, server: LoadServer) -> LoadFigures:
@@ -97,7 +96,7 @@ def _of_streams(own: ModelFigures) -> list[str]:
 
 
 def test_a_search_tells_its_steps_and_what_it_found() -> None:
-    spec = order_of(Limits(calls=1), goal=GOAL, search=Search(20.0, 1_000.0, precision=0.2))
+    spec = order_of(Limits(calls=1), search=Search(GOAL, 20.0, 1_000.0, precision=0.2))
     load = measured(spec, LoadServer(lambda: 0.1, places=10))
     own = load.models[MODEL]
     assert own.goal is not None and own.goal.goal == "the goal's words" and load.ending == "goal"
@@ -118,7 +117,7 @@ def test_a_search_tells_its_steps_and_what_it_found() -> None:
 
 def test_a_goal_without_its_time_is_not_measured_and_counts_as_such() -> None:
     """The server says one piece an answer, so no gap between pieces is there to measure."""
-    spec = order_of(Limits(calls=1), goal=Goal("gap", 90, 0.5, 0.05), search=Search(20.0, 1_000.0))
+    spec = order_of(Limits(calls=1), search=Search(Goal("gap", 90, 0.5, 0.05, "the goal's words"), 20.0, 1_000.0))
     load = measured(spec, LoadServer(lambda: 0.1, pieces=1))
     own = load.models[MODEL]
     assert own.goal == GoalFound("the goal's words", None, None, None, "no answer came in two pieces or more")
@@ -138,7 +137,7 @@ def test_steps_beyond_what_a_server_bears_have_a_knee() -> None:
 def whole_of(*verdicts: tuple[float | None, ClientVerdict]) -> ModelMeasurement:
     whole = ModelMeasurement(None)
     for rate, verdict in verdicts:
-        whole.take(ModelRun(LoadMeter()), Window(0.0, 10.0, at_rate(1.0), 0.0), verdict, rate)
+        whole.runs.append(MeasuredRun(0.0, 10.0, 0.0, at_rate(1.0), verdict, rate))
     return whole
 
 
@@ -200,7 +199,7 @@ def test_expected_arrivals_of_ramps_and_steps_are_their_integrals() -> None:
 
 
 def test_a_search_in_which_the_lowest_rate_missed_names_none() -> None:
-    spec = order_of(Limits(calls=1), goal=GOAL, search=Search(200.0, 1_000.0))
+    spec = order_of(Limits(calls=1), search=Search(GOAL, 200.0, 1_000.0))
     load = measured(spec, LoadServer(lambda: 0.1, places=10))
     goal = load.models[MODEL].goal
     assert goal is not None and goal.kept is None and "kept at no rate that was tried" in " ".join(tell(load).split())
@@ -211,7 +210,7 @@ def test_a_search_in_which_the_lowest_rate_missed_names_none() -> None:
     [
         order_of(Limits(duration_s=10.0), at_rate(20.0), promise=Promise(latency_s=0.2)),
         order_of(Limits(), OpenLoop(tuple(Stretch(5.0, rate) for rate in (10.0, 20.0, 40.0)))),
-        order_of(Limits(calls=1), goal=GOAL, search=Search(20.0, 1_000.0, precision=0.2)),
+        order_of(Limits(calls=1), search=Search(GOAL, 20.0, 1_000.0, precision=0.2)),
         order_of(Limits(duration_s=10.0), ClosedLoop(2)),
     ],
     ids=["promise", "steps", "goal", "closed"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import at_rate
 from millstream.bench.load.folder import CALLS, LoadFolder
-from millstream.bench.load.plan import Limits, LoadPlan
-from millstream.bench.load.run import ModelRun
+from millstream.bench.load.plan import Limits
 from millstream.bench.load.session import LoadSession
 from millstream.bench.load.timing import CallTimes
 from millstream.engine.call import Call, Outcome, Reply, Usage
@@ -37,16 +35,8 @@ class Scribe:
         self.ended = 0
         self.seen: list[int] = []
 
-    def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None:
-        pass
-
-    def call_began(self, model: str) -> None:
-        pass
-
-    def call_ended(
-        self, model: str, timed: CallTimes, step: int, begins_s: float, cost: float, *, measured: bool
-    ) -> None:
-        self.folder.note_call(model, timed, step, begins_s, measured=measured)
+    def note(self, model: str, timed: CallTimes, step: int, *, measured: bool) -> None:
+        self.folder.note_call(model, timed, step, measured=measured)
         self.ended += 1
         if self.ended in (CALLS_FEW, CALLS_MANY):
             self.seen.append(resident())
@@ -68,7 +58,7 @@ def test_twice_the_calls_take_no_more_memory(tmp_path: Path) -> None:
         with LoadFolder(tmp_path / "out") as folder:
             scribe = Scribe(folder)
             spec = order_of(Limits(calls=CALLS_MANY), at_rate(40.0, "constant"))
-            session = LoadSession(spec, answer, PRICES, (scribe,), clock=clock, cpu=lambda: 0.0)
+            session = LoadSession(spec, answer, PRICES, scribe.note, clock=clock, cpu=lambda: 0.0)
             await session.run()
             assert session.wholes[MODEL].measured.meter.calls == CALLS_MANY
         return scribe.seen

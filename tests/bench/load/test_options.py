@@ -12,10 +12,11 @@ from command_line import Done
 
 from millstream.bench.evaluation.door.declarations import BUILT_IN
 from millstream.bench.load.arrivals import ClosedLoop, OpenLoop, Replay, Stretch
+from millstream.bench.load.goal import parse_promise
 from millstream.bench.load.meter import Promise
 from millstream.bench.load.options import add_arguments
 from millstream.bench.load.spec import LoadSpec
-from millstream.bench.load.spec_from_options import parse_promise, spec_from
+from millstream.bench.load.spec_from_options import spec_from
 from millstream.configuration.errors import UsageError
 from millstream.configuration.options import with_sending
 
@@ -122,8 +123,9 @@ def test_a_closed_loop_has_room_for_all_that_it_keeps_in_flight() -> None:
 
 def test_a_goal_is_searched_between_two_rates() -> None:
     asked = spec("--goal", GOAL, "--from", "5", "--to", "50", "--precision", "2%", "--warm-up", "3", "--seed", "7")
-    assert asked.goal is not None and asked.search is not None
-    assert (asked.goal.of, asked.goal.percent, asked.goal.errors_most, asked.goal_text) == ("latency", 99, 0.01, GOAL)
+    assert asked.search is not None
+    goal = asked.search.goal
+    assert (goal.of, goal.percent, goal.errors_most, goal.text) == ("latency", 99, 0.01, GOAL)
     assert (asked.search.low, asked.search.high, asked.search.precision) == (5.0, 50.0, 0.02)
     assert (asked.plan.warm_up_s, asked.plan.seed, asked.plan.ends_s) == (3.0, 7, None)
 
@@ -134,10 +136,10 @@ def test_a_promise_is_read_in_any_order_and_unit() -> None:
     assert parse_promise("TTFT <= 1 s, tpot <= 50 ms") == Promise(first_token_s=1.0, token_s=0.05)
 
 
-@pytest.mark.parametrize("text", ["", "fast", "latency <= 1", "latency >= 1 s", "latency <= 1 s,", "p9 token <= 1 s"])
+@pytest.mark.parametrize("text", ["fast", "latency <= 1", "latency >= 1 s", "latency <= 1 s,", "p9 token <= 1 s"])
 def test_a_promise_that_is_not_understood_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match='--promise: expected times as "first token <= 1 s'):
-        parse_promise(text)
+        spec("--promise", text)
 
 
 def test_the_same_seed_draws_the_same_lengths_and_never_the_same_first_letters() -> None:

@@ -117,8 +117,8 @@ def test_no_search_sends_more_calls_than_were_announced(precision: str) -> None:
     """Nothing is decided before a rate's last repeat, and then by lot."""
     bounds = ("--from", "3", "--to", "100", "--precision", precision, "--warm-up", "2")
     asked = spec("--goal", "p50 gap <= 1 s and errors <= 20%", *bounds)
-    goal, search, told = asked.goal, asked.search, forecast_of(asked)
-    assert goal is not None and search is not None and told.calls_most is not None
+    search, told = asked.search, forecast_of(asked)
+    assert search is not None and told.calls_most is not None
     for seed in range(10):
         random, sent = Random(seed), 0
 
@@ -126,13 +126,13 @@ def test_no_search_sends_more_calls_than_were_announced(precision: str) -> None:
             nonlocal sent
             sent += calls + math.ceil(2 * rate)
             meter = LoadMeter()
-            if calls == search.calls_of(goal, rate) * 2**search.repeats_max:
+            if calls == search.calls_at(rate) * 2**search.repeats_max:
                 gap_s = 0.1 if random.random() < 0.8 else 9.0
                 for _ in range(calls):
-                    meter.take(CallTimes(0, 0, 0, 0, 0, 0, gap_s, gap_s, (gap_s,), "ok", 1))
+                    meter.take(CallTimes(0, 0, 0, 0, 0, gap_s, gap_s, (gap_s,), "ok", 1))
             return meter, ClientVerdict(0, 0, 0, ())
 
-        asyncio.run(highest_rate(goal, search, run))
+        asyncio.run(highest_rate(search, run))
         assert sent <= told.calls_most
 
 
@@ -152,6 +152,6 @@ def test_a_search_says_how_long_it_takes_at_least_and_at_most() -> None:
     words = ("--goal", "p50 gap <= 1 s and errors <= 20%", "--from", "10", "--to", "40", "--precision", "5%")
     each = 5.0 + spec(*words).plan.warm_up_s
     # Three rates up to the highest, 10, 20 and 40; then log2(ln 2 / ln 1.05) = 3.8, so four halvings between 20 and 40.
-    assert forecast(*words).search_s == pytest.approx((each, 7 * each))
+    assert forecast(*words).seconds_of_search == pytest.approx((each, 7 * each))
     assert f"takes {each:.0f} s (the first rate misses) to {7 * each:.0f} s (the last one misses)" in line(*words)
-    assert forecast("--rate", "5", "--duration", "2s").search_s is None
+    assert forecast("--rate", "5", "--duration", "2s").seconds_of_search is None

@@ -14,6 +14,7 @@ from scipy import stats  # type: ignore[import-untyped]
 from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import Arrivals, ClosedLoop, OpenLoop, Process, Replay, Stretch, at_rate
+from millstream.bench.load.budget import Budget
 from millstream.bench.load.meter import Promise
 from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import LoadResult, SendCall, run_load
@@ -39,7 +40,7 @@ async def under_test(plan: LoadPlan, ask: SendCall, *models: str, stream: bool =
     """Idle processors: in virtual time there is nothing to measure."""
     loop = asyncio.get_running_loop()
     own = {model: asked(model, stream=stream) for model in models or (MODEL,)}
-    return await run_load(plan, own, ask, prices=PRICES, clock=loop.time, cpu=lambda: 0.0)
+    return await run_load(plan, own, ask, Budget(plan.limits, own, PRICES), clock=loop.time, cpu=lambda: 0.0)
 
 
 def rate(result: LoadResult) -> float:
@@ -67,7 +68,7 @@ def test_percentiles_agree_with_the_servers_law_to_two_percent_and_a_millisecond
         truth = float(law.ppf(percent / 100))
         assert abs(value(result, percent) - truth) <= 0.02 * truth + 0.001
     assert meter.calls == meter.answered == 20_000 and not any(
-        each.is_client_bound for each in result.verdicts.values()
+        result.verdict(model).is_client_bound for model in result.models
     )
 
 
@@ -103,7 +104,10 @@ def test_a_stalled_server_with_few_places_in_flight_is_charged_from_when_calls_w
     assert measured.held > 190 and measured.hold_max_s == pytest.approx(1.97, abs=0.02)
     assert measured.begun == measured.meter.calls == 2_000 and measured.in_flight_max == 4
     # The server kept them waiting, not we.
-    assert not any(each.is_client_bound for each in result.verdicts.values()) and value(result, 99, "own_delay") < 0.001
+    assert (
+        not any(result.verdict(model).is_client_bound for model in result.models)
+        and value(result, 99, "own_delay") < 0.001
+    )
 
 
 def test_an_open_loop_does_not_slow_down_with_the_server() -> None:
@@ -166,7 +170,7 @@ def test_warm_up_and_cool_down_are_sent_and_left_out() -> None:
     result, arrived = run_virtually(scenario())
     meter = result.models[MODEL].meter
     assert (arrived, result.models[MODEL].begun, meter.calls, result.seconds) == (300, 300, 200, 20.0)
-    assert min(part.begins_s for part in meter.slices.values()) == 5.0
+    assert min(meter.slices) == 5 and meter.slice_s == 1.0
     assert rate(result) == 10.0
 
 
@@ -341,14 +345,6 @@ def test_a_cancelled_test_leaves_nothing_in_flight() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Limits(duration_s=0), r"duration_s \(0 s\) must be > 0"),
-        (lambda: Limits(calls=0), r"calls \(0\) must be >= 1"),
-        (lambda: Limits(max_cost=-1), r"max_cost \(\$-1\) must be >= 0"),
-        (lambda: Limits(in_flight=0), r"in_flight \(0\) must be >= 1"),
-        (lambda: Limits(drain_s=-1), r"drain_s \(-1 s\) must be >= 0"),
-        (lambda: LoadPlan(at_rate(1), Limits()), "must have an end"),
-        (lambda: LoadPlan(ClosedLoop(1), Limits()), "must have an end"),
-        (lambda: LoadPlan(ClosedLoop(9), Limits(calls=1, in_flight=8)), r"of 9 calls must be <= in_flight \(8\)"),
         (lambda: LoadPlan(at_rate(1), Limits(calls=1), cool_down_s=1), "a test whose end is known"),
         (
             lambda: LoadPlan(at_rate(1), Limits(duration_s=9), warm_up_s=5, cool_down_s=4),
@@ -360,12 +356,3 @@ def test_an_impossible_plan_is_refused_with_the_numbers(make: object, message: s
     assert callable(make)
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_a_cap_on_cost_without_a_price_is_refused() -> None:
-    async def scenario() -> LoadResult:
-        server = LoadServer(lambda: 0.1)
-        return await under_test(LoadPlan(at_rate(1), Limits(max_cost=1.0)), server.ask, "sim/unpriced")
-
-    with pytest.raises(ValueError, match=r"sim/unpriced has no price, so max_cost \(\$1\) can't be kept"):
-        run_virtually(scenario())

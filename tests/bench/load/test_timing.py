@@ -54,10 +54,10 @@ def test_a_timer_that_fires_early_makes_the_call_due_then() -> None:
     assert (timed.due, timed.latency_s, timed.own_delay_s) == (1.0, 1.0, 0.0)
 
 
-def test_what_a_failed_attempt_said_is_void_and_its_time_is_told() -> None:
+def test_what_a_failed_attempt_said_is_void() -> None:
     events = ((2.0, None), (3.0, "x"), (3.1, "y"), (7.0, None), (8.0, "a"), (8.25, "b"))
     timed = told(1.0, *events, ends=9.0, outcome=Outcome(CALL, reply=Reply("ab"), attempts=2))
-    assert (timed.sent, timed.first, timed.gaps, timed.retry_s) == (2.0, 8.0, (0.25,), 5.0)
+    assert (timed.sent, timed.first, timed.gaps) == (2.0, 8.0, (0.25,))
     assert (timed.attempts, timed.token_s) == (2, None)
 
 

@@ -10,6 +10,7 @@ from load_server import LoadServer
 from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import Arrivals, ClosedLoop, at_rate
+from millstream.bench.load.budget import Budget
 from millstream.bench.load.histogram import Histogram
 from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import ModelRun, run_load
@@ -27,7 +28,8 @@ def measured(arrivals: Arrivals) -> ModelRun:
         texts = calls(MODEL, by_length(FixedLength(16), Random(1)), CallParameters(), Random(2))
         plan = LoadPlan(arrivals, Limits(duration_s=60.0))
         clock = asyncio.get_running_loop().time
-        result = await run_load(plan, {MODEL: texts}, server.ask, prices={MODEL: None}, clock=clock, cpu=lambda: 0.0)
+        budget = Budget(plan.limits, (MODEL,), {MODEL: None})
+        result = await run_load(plan, {MODEL: texts}, server.ask, budget, clock=clock, cpu=lambda: 0.0)
         return result.models[MODEL]
 
     return run_virtually(scenario())
