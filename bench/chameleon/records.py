@@ -13,8 +13,8 @@ from ...engine.call import FailureKind, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.chameleon.lines import Stance
-from ..evaluation.door.outside import FromCache
-from ..evaluation.door.record import StepPlace, StepSpent
+from ..evaluation.door.outside import CallCosts, FromCache
+from ..evaluation.door.record import StepPlace
 from .context import PromptCuts
 from .retrieval import RetrievedPage, Step
 
@@ -118,6 +118,6 @@ class Record(Struct, frozen=True, kw_only=True):
         """The turn, and the cache keys of its calls."""
         return (self.conversation, self.turn), self.keys
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> Record:
+    def as_written(self, place: StepPlace, spent: CallCosts) -> Record:
         """Returns the record with the costs of its turn."""
         return structs.replace(self, **spent.as_fields())

@@ -16,8 +16,8 @@ from ...engine.call import FailureKind, Outcome, Reply, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
-from ..evaluation.door.outside import long_prompts
-from ..evaluation.door.record import StepPlace, StepSpent
+from ..evaluation.door.outside import CallCosts, long_prompts
+from ..evaluation.door.record import StepPlace
 from ..evaluation.running.journals import RecordError as RecordError
 from ..evaluation.running.journals import decoded
 from .grid import CONFIGS, GridItem
@@ -84,7 +84,7 @@ class Record(Struct, frozen=True, kw_only=True):
         """Whether the line belongs in failures.jsonl."""
         return self.status not in ANSWERED
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> Record:
+    def as_written(self, place: StepPlace, spent: CallCosts) -> Record:
         """Returns the record, which is whole."""
         return self
 

@@ -18,30 +18,10 @@ from msgspec import Struct, structs
 
 from millstream.engine.call import Call, Failure, Hit, Message, Outcome, Reply, Usage
 from millstream.engine.fault import Stop, Stopped, StopReason
+from millstream.providers.pages.page import Page
+from millstream.providers.search.joined import Found
 
 MODEL, OTHER, JUDGE, SEARCH = "script/m", "script/other", "script/judge", "search/script"
-
-
-class Found(Struct, frozen=True):
-    hits: tuple[Hit, ...] = ()
-    failure: Failure | None = None
-    keys: tuple[str, ...] = ()
-    cached: bool = False
-    attempts: int = 1
-    maybe_billed: int = 0
-    cost: float | None = None
-    remarks: tuple[str, ...] = ()
-
-
-class Page(Struct, frozen=True):
-    url: str
-    status: str = "ok"
-    text: str = ""
-    title: str = ""
-    final_url: str = ""
-    hash: str = ""
-    keys: tuple[str, ...] = ()
-    cached: bool = False
 
 
 class Event(Struct, frozen=True):
@@ -115,7 +95,7 @@ class ScriptedOutside:
         self.halted: list[tuple[StopReason, str]] = []
         self.calls: list[Call] = []
         self._answer = answer
-        self._pages = pages or (lambda url: Page(url, text=f"Text of {url}. " * 20, title=f"Title of {url}"))
+        self._pages = pages or (lambda url: Page(url, "ok", text=f"Text of {url}. " * 20, title=f"Title of {url}"))
         self._found = found
         self._stop_after = stop_after or {}
         self._slots = {lane: asyncio.Semaphore(count) for lane, count in (concurrency or {}).items()}
@@ -147,16 +127,18 @@ class ScriptedOutside:
         key = digest(model, query, count)
         if await self._is_known(key):
             known = self.memory[key]
-            return Found(known.hits, keys=(key,), cached=True, attempts=0, cost=0.0, remarks=known.remarks)
+            return Found(model, query, known.hits, (key,), cached=True, cost=0.0, remarks=known.remarks)
         with self._flight(key):
             async with self._sent(model, "search", query):
                 pass
             found = self._found(query, count) or Found(
-                tuple(Hit(n, f"https://{digest(query)[:6]}.test/{n}", f"Hit {n}") for n in range(1, count + 1))
+                model,
+                query,
+                tuple(Hit(n, f"https://{digest(query)[:6]}.test/{n}", f"Hit {n}") for n in range(1, count + 1)),
             )
             if found.failure is None:
                 self.memory[key] = found
-            return Found(found.hits, found.failure, (key,), cost=0.0001, remarks=found.remarks)
+            return structs.replace(found, keys=(key,), attempts=1, cost=0.0001)
 
     async def read(self, url: str) -> Page:
         key = digest("web", url)

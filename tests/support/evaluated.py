@@ -20,7 +20,6 @@ from millstream.bench.evaluation.door.ask import Ask
 from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.item_line import ItemLine
 from millstream.bench.evaluation.door.item_set import ItemSet
-from millstream.bench.evaluation.door.outside import PageOutcome, SearchOutcome
 from millstream.bench.evaluation.door.record import Record as BaseRecord
 from millstream.bench.evaluation.door.treatments import specified_pairs
 from millstream.bench.evaluation.running.call_items import CallSweep
@@ -36,6 +35,8 @@ from millstream.engine.run import run_calls
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.engine.sink import Sink
+from millstream.providers.pages.page import Page
+from millstream.providers.search.joined import Found
 
 MODEL, OTHER, JUDGE = "script/m", "script/other", "script/judge"
 PAIRS = (Pair(MODEL, 0.5), Pair(OTHER, None))
@@ -109,10 +110,10 @@ class World:
     async def ask(self, call: Call) -> Outcome:
         return await self.scheduler.ask(call)
 
-    async def search(self, model: str, query: str, count: int) -> SearchOutcome:
+    async def search(self, model: str, query: str, count: int) -> Found:
         raise NotImplementedError
 
-    async def read(self, url: str) -> PageOutcome:
+    async def read(self, url: str) -> Page:
         raise NotImplementedError
 
     def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncGenerator[Outcome, None]:

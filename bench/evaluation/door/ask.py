@@ -19,8 +19,8 @@ from ....engine.runs.pairs import Pair
 from .defect import BenchmarkDefect
 from .item import Item
 from .judges import Judges
-from .outside import Outside
-from .record import StepRecord, StepSpent, failed_call
+from .outside import CallCosts, Outside
+from .record import StepRecord, failed_call
 
 Role = Literal["subject", "judge", "search", "page"]
 SEARCH_COUNT = 20
@@ -82,7 +82,7 @@ class Ask:
         self._outside = outside
         self._title = title
         self._item = item
-        self._open: dict[int, StepSpent] = {}
+        self._open: dict[int, CallCosts] = {}
         self._written: set[int] = set()
         self._under_way: set[asyncio.Task[Any]] = set()
         self._ends: dict[int, Stopped | LocalFault] = {}
@@ -126,7 +126,7 @@ class Ask:
         """The engine, for code that counts the costs of its calls itself, in `costs`."""
         return self._outside
 
-    def costs(self, step: int | None = None) -> StepSpent:
+    def costs(self, step: int | None = None) -> CallCosts:
         """Returns the costs of a step so far (None: of the step that is due)."""
         return self._spent(self.step if step is None else step)
 
@@ -134,12 +134,12 @@ class Ask:
         """Returns whether the line of this step, counted from 1, has been written."""
         return step in self._written
 
-    def take(self, step: int) -> StepSpent:
+    def take(self, step: int) -> CallCosts:
         """Returns the costs of a step's calls, for the step's journal line, and marks the line as written."""
         self._written.add(step)
-        return self._open.pop(step, None) or StepSpent()
+        return self._open.pop(step, None) or CallCosts()
 
-    def take_all(self, step: int) -> StepSpent:
+    def take_all(self, step: int) -> CallCosts:
         """Returns the costs of a failed step's calls, with those of later steps added.
 
         Later steps get no line; their answers are in the cache and cost nothing when the item is retried.
@@ -232,9 +232,9 @@ class Ask:
         source = Citation(page.final_url or page.url, page.title or None)
         return Reply(page.text, finish_reason=page.status, citations=(source,))
 
-    def _spent(self, step: int) -> StepSpent:
+    def _spent(self, step: int) -> CallCosts:
         # For a step that has its line already this opens new totals: such a call's cost stays unrecorded.
-        return self._open.setdefault(step, StepSpent())
+        return self._open.setdefault(step, CallCosts())
 
 
 def check_pair(call: Call, pair: Pair, where: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -28,17 +28,13 @@ class Item(Struct, frozen=True):
 
     def line_ids(self) -> list[str]:
         """Returns the ids of the item's journal lines, in the order of its steps."""
-        return numbered_ids(self.id, self.steps) if self.is_numbered else line_ids(self.id, self.steps)
+        return line_ids(self.id, self.steps, is_numbered=self.is_numbered)
 
 
-def line_ids(item: str, steps: int) -> list[str]:
-    """Returns the ids of an item's lines: its own, or `item/1` to `item/steps` if it has several steps."""
-    return [item] if steps == 1 else numbered_ids(item, steps)
-
-
-def numbered_ids(item: str, steps: int) -> list[str]:
-    """Returns `item/1` to `item/steps`."""
-    return [f"{item}/{step}" for step in range(1, steps + 1)]
+def line_ids(item: str, steps: int, *, is_numbered: bool = False) -> list[str]:
+    """Returns the ids of an item's lines: its own, or `item/1` to `item/steps` if it has several steps or is
+    numbered."""
+    return [f"{item}/{step}" for step in range(1, steps + 1)] if steps > 1 or is_numbered else [item]
 
 
 def item_of(line: str, step: int) -> str:
@@ -60,11 +56,6 @@ def steps_of(items: Iterable[Item], title: str) -> dict[str, int]:
         lines.update(ids)
         steps[item.id] = item.steps
     return steps
-
-
-def steps_in(steps: Mapping[str, int]) -> int:
-    """Returns the number of journal lines of all items."""
-    return sum(steps.values())
 
 
 Wrong = str | Iterable[str] | None

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from .expected import Remainder
-from .item import Item, steps_in, steps_of
+from .item import Item, steps_of
 
 
 def no_item(item: str) -> bool:
@@ -53,7 +53,7 @@ class ItemSet:
         self._sum = hashlib.sha256()
         self.steps: Mapping[str, int] = steps_of(self._counted(is_hashed=not digest), title)
         """The number of each item's journal lines, by its id."""
-        self.lines = steps_in(self.steps)
+        self.lines = sum(self.steps.values())
         """The number of journal lines of each pair."""
         self.digest = digest or self._sum.hexdigest()
         """The digest of the data, by default the SHA-256 of all items; in it, a value that JSON can't hold counts by
@@ -90,7 +90,7 @@ class ItemSet:
         """Returns these items alone."""
         few = copy.copy(self)
         few.steps = {name: steps for name, steps in self.steps.items() if name in ids}
-        few.lines = steps_in(few.steps)
+        few.lines = sum(few.steps.values())
         return few
 
     def _each(self) -> Iterable[Item]:

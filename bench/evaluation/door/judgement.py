@@ -17,7 +17,8 @@ from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFiles
 from .item_line import ItemLine
 from .kept_answer import VerdictLine, key_of, verdict_lines
-from .record import StepPlace, StepSpent
+from .outside import CallCosts
+from .record import StepPlace
 
 JUDGEMENTS = "judgements.jsonl"
 FILES = RunFiles("judgements.json", JUDGEMENTS, "judgements-failures.jsonl")
@@ -57,7 +58,7 @@ class Judgement(VerdictLine, frozen=True, kw_only=True):
         """Whether the judge gave no judgement."""
         return self.status not in ANSWERED
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> Self:
+    def as_written(self, place: StepPlace, spent: CallCosts) -> Self:
         """Returns the judgement with what its calls cost."""
         return structs.replace(
             self,

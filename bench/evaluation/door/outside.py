@@ -6,55 +6,17 @@ Protocols only, so that conversations run over any implementation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, Struct
 
 from ....engine.attempts.estimate import prompt_weight
-from ....engine.call import NOT_REPORTED, Call, Failure, Hit, Outcome, Reply, Usage, known_sum
+from ....engine.call import NOT_REPORTED, Call, Outcome, Reply, Usage, known_sum
 from ....engine.fault import StopReason
 
-
-class SearchOutcome(Protocol):
-    """The interface of a search's outcome: its hits in order, or the failure, and what it cost."""
-
-    @property
-    def hits(self) -> Sequence[Hit]: ...
-    @property
-    def failure(self) -> Failure | None: ...
-    @property
-    def keys(self) -> Sequence[str]: ...
-    @property
-    def cached(self) -> bool: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def maybe_billed(self) -> int: ...
-    @property
-    def cost(self) -> float | None: ...
-    @property
-    def remarks(self) -> Sequence[str]: ...
-
-
-class PageOutcome(Protocol):
-    """The interface of a read page: its text, or the reason why it has none."""
-
-    @property
-    def url(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def final_url(self) -> str: ...
-    @property
-    def hash(self) -> str: ...
-    @property
-    def keys(self) -> Sequence[str]: ...
-    @property
-    def cached(self) -> bool: ...
+if TYPE_CHECKING:
+    from ....providers.pages.page import Page
+    from ....providers.search.joined import Found
 
 
 # Between the names of a record whose calls were answered under several.
@@ -68,9 +30,9 @@ class Outside(Protocol):
 
     async def ask(self, call: Call) -> Outcome: ...
 
-    async def search(self, model: str, query: str, count: int) -> SearchOutcome: ...
+    async def search(self, model: str, query: str, count: int) -> Found: ...
 
-    async def read(self, url: str) -> PageOutcome: ...
+    async def read(self, url: str) -> Page: ...
 
     def halt(self, reason: StopReason, detail: str) -> None: ...
 
@@ -132,7 +94,7 @@ class CallTotals:
 
 class CallCosts:
     """The costs of one turn's calls. A cost is None until a call with a price is added; `cost` includes judge and
-    search. `own` are the calls of the model under test."""
+    search. `own` are the calls of the model under test, `last` is the outcome of its last answer."""
 
     __slots__ = (
         "_is_search_cached",
@@ -143,6 +105,7 @@ class CallCosts:
         "cost_search",
         "judge",
         "keys",
+        "last",
         "maybe_billed",
         "own",
     )
@@ -156,6 +119,7 @@ class CallCosts:
         self.cost_search: float | None = None
         self.own = CallTotals()
         self.judge = CallTotals()
+        self.last: Outcome | None = None
         self._is_search_cached = False
         self._pages_cached = 0
 
@@ -192,17 +156,22 @@ class CallCosts:
         if is_own:
             self.own.add(outcome)
 
+    def add_answer(self, outcome: Outcome) -> None:
+        """Adds the outcome of a call to the model under test, and keeps it as the last answer."""
+        self.add_call(outcome)
+        self.last = outcome
+
     def add_judgement(self, outcome: Outcome) -> None:
         self._add_outcome(outcome)
         self.judge.add(outcome)
         self.cost_judge = known_sum(self.cost_judge, outcome.cost)
 
-    def add_search(self, found: SearchOutcome) -> None:
-        self._add(found.keys, found.cost)
-        self.cost_search = known_sum(self.cost_search, found.cost)
-        self.attempts += found.attempts
-        self.maybe_billed += found.maybe_billed
-        self._is_search_cached = found.cached
+    def add_search(self, results: Found) -> None:
+        self._add(results.keys, results.cost)
+        self.cost_search = known_sum(self.cost_search, results.cost)
+        self.attempts += results.attempts
+        self.maybe_billed += results.maybe_billed
+        self._is_search_cached = results.cached
 
     def add_page(self, keys: Sequence[str], *, is_cached: bool) -> None:
         self._add(keys, None)

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from ....engine.call import Failure, Outcome, Usage
+from ....engine.call import Failure, Usage
 from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.proof import ANSWERED
 from .item import Item
@@ -29,21 +29,6 @@ class StepPlace(Struct, frozen=True):
         return self.item.line_ids()[self.step - 1]
 
 
-class StepSpent(CallCosts):
-    """The costs of one step's calls, and the last answer of the model under test."""
-
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last: Outcome | None = None
-
-    def add_answer(self, outcome: Outcome) -> None:
-        """Adds the outcome of a call to the model under test, and keeps it as the last answer."""
-        self.add_call(outcome)
-        self.last = outcome
-
-
 class WholeLine(Protocol):
     """The interface of a record that needs no more fields."""
 
@@ -60,7 +45,7 @@ class StepRecord(Protocol):
     @property
     def is_failure(self) -> bool: ...
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> WholeLine:
+    def as_written(self, place: StepPlace, spent: CallCosts) -> WholeLine:
         """Returns the record with the fields that the framework fills in: its place and its costs."""
         ...
 
@@ -153,7 +138,7 @@ class Record(Struct, frozen=True, kw_only=True):
         """What the line is a repeat of, and the cache keys of its calls, which no other repeat has."""
         return (self.item, self.step), self.keys
 
-    def as_written(self, place: StepPlace, spent: StepSpent) -> Self:
+    def as_written(self, place: StepPlace, spent: CallCosts) -> Self:
         """Returns the record with the framework's fields filled in; a failure has no answer."""
         filled = structs.replace(
             self,

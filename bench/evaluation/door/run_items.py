@@ -12,7 +12,6 @@ from ....engine.call import Call
 from ....engine.runs.pairs import Pair
 from .benchmark import ItemBenchmark
 from .defect import BenchmarkDefect, benchmark_code
-from .item import Item
 from .item_set import ItemSet
 
 
@@ -42,7 +41,9 @@ def items_of(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
     try:
         with benchmark_code(benchmark.title):
             items = benchmark.items(options)
-            return items if isinstance(items, ItemSet) else made_anew(benchmark, options)
+            if isinstance(items, ItemSet):
+                return items
+            return ItemSet(lambda: benchmark.items(options), title=benchmark.title)
     except BenchmarkDefect as defect:
         if not isinstance(error := defect.__cause__, OSError):
             raise
@@ -60,17 +61,6 @@ def items_of_run(benchmark: ItemBenchmark[Any], manifest: Mapping[str, Any]) -> 
             f"was {began_with[:12]}…; bring that one back"
         )
     return items
-
-
-def made_anew(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
-    """Returns the items of a benchmark that is asked for them each time that they are needed."""
-
-    def again() -> Iterable[Item]:
-        items = benchmark.items(options)
-        assert not isinstance(items, ItemSet)
-        return items
-
-    return ItemSet(again, title=benchmark.title)
 
 
 def with_limit(options: Any, limit: int | None) -> Any:

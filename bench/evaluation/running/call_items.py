@@ -20,7 +20,8 @@ from ..door.ask import check_pair
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, defect_of
 from ..door.item import Item
-from ..door.record import StepPlace, StepSpent, WholeLine, failed_call
+from ..door.outside import CallCosts
+from ..door.record import StepPlace, WholeLine, failed_call
 from .journals import encode
 from .sweep import StreamRunner, send_calls
 
@@ -99,7 +100,7 @@ class CallSweep:
         return call if call.tag is item else structs.replace(call, tag=_ItemTag(item, pair))
 
     def _filled(self, tag: _ItemTag, outcome: Outcome) -> WholeLine:
-        spent, place = StepSpent(), StepPlace(tag.item, 1, tag.pair)
+        spent, place = CallCosts(), StepPlace(tag.item, 1, tag.pair)
         spent.add_answer(outcome)
         if outcome.failure is not None:
             return failed_call(outcome.failure, "subject").as_written(place, spent)

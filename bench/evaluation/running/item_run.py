@@ -70,13 +70,18 @@ class ItemRun:
 
     @property
     def id(self) -> str:
+        """The item's id."""
         return self._item.id
 
     @property
     def unrecorded(self) -> float:
+        """The dollars that calls of the item cost and that no journal line has, as after a stop before a step's line
+        was written."""
         return self._ask.unrecorded
 
     async def run(self) -> None:
+        """Runs the remaining steps, up to one that fails for good. Raises Stopped if a lane sends nothing more, once
+        nothing is in flight."""
         try:
             await self._run()
         except asyncio.CancelledError:

@@ -10,38 +10,19 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Protocol
 
 from msgspec import Struct
 
-from ....engine.fault import LocalFault, Stop, Stopped, StopReason
+from ....engine.fault import LocalFault, Stop, Stopped
 from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import RunFolder
 from ..door.defect import BenchmarkDefect
+from ..door.outside import Outside
+from .item_run import ItemRun
 from .journals import UNRECORDED
 
 AT_ONCE = 64
 AT_ONCE_MAX = 512
-
-
-class RunnableItem(Protocol):
-    """The interface of an item whose remaining steps can be run."""
-
-    @property
-    def id(self) -> str:
-        """The item's id."""
-        ...
-
-    @property
-    def unrecorded(self) -> float:
-        """The dollars that calls of the item cost and that no journal line has, as after a stop before a step's line
-        was written."""
-        ...
-
-    async def run(self) -> None:
-        """Runs the remaining steps, up to one that fails for good. Raises Stopped if a lane sends nothing more, once
-        nothing is in flight."""
-        ...
 
 
 class UnderWay(Struct):
@@ -67,21 +48,15 @@ UNDER_WAY: ContextVar[UnderWay | None] = ContextVar("the item under way", defaul
 """The item that the current task works for; tasks that it starts inherit the value."""
 
 
-class RunHalter(Protocol):
-    """The interface of the engine's method that ends a run."""
-
-    def halt(self, reason: StopReason, detail: str) -> None: ...
-
-
 class StepSweep:
     """The workers that run a run's items. Each takes the next item from the pair with the fewest running, so that a
     slow model delays its own items only. `line_written` is called after each journal line."""
 
-    def __init__(self, engine: RunHalter, folder: RunFolder, line_written: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Outside, folder: RunFolder, line_written: Callable[[], None] = lambda: None) -> None:
         self._engine = engine
         self._folder = folder
         self._line_written = line_written
-        self._waiting: dict[Pair, Iterator[RunnableItem]] = {}
+        self._waiting: dict[Pair, Iterator[ItemRun]] = {}
         self._under_way: dict[Pair, int] = {}
         self._stops: dict[tuple[str, str], Stop] = {}
         self._errors: list[LocalFault | BenchmarkDefect] = []
@@ -101,7 +76,7 @@ class StepSweep:
             self._halt(self._folder.fault)
         self._line_written()
 
-    async def run(self, waiting: Mapping[Pair, Iterator[RunnableItem]], at_once: int = AT_ONCE) -> list[Stop]:
+    async def run(self, waiting: Mapping[Pair, Iterator[ItemRun]], at_once: int = AT_ONCE) -> list[Stop]:
         """Runs the waiting items, which are read lazily, `at_once` at a time. Returns the stops that left steps
         pending. Raises LocalFault or BenchmarkDefect once no item is running."""
         self._waiting = dict(waiting)
@@ -139,7 +114,7 @@ class StepSweep:
                 self._unrecorded += item.unrecorded
                 self._under_way[pair] -= 1
 
-    def _draw(self) -> tuple[Pair, RunnableItem] | None:
+    def _draw(self) -> tuple[Pair, ItemRun] | None:
         while self._waiting:
             pair = min(self._waiting, key=self._under_way.__getitem__)
             try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, Page, ScriptedOutside, asked_question, kind_of
+from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside, asked_question, kind_of
 from chameleon_types import Asking, Lines, Making, Running, ids
 
 from millstream.engine.call import Call, Failure, Hit, Message, Reply
 from millstream.engine.runs.pairs import Pair
+from millstream.providers.pages.page import Page
+from millstream.providers.search.joined import Found
 
 
 def of_kind(outside: ScriptedOutside, kind: str) -> list[Call]:
@@ -174,7 +176,7 @@ def test_a_model_that_writes_no_query_has_its_question_searched(
 ) -> None:
     outside = ScriptedOutside(
         answer=lambda call: Reply("", refused=True) if kind_of(call) == "query" else None,
-        found=lambda query, count: Found((), remarks=("one engine kept silent",)),
+        found=lambda query, count: Found(SEARCH, query, remarks=("one engine kept silent",)),
     )
     running(outside, made(1, 1), asking())
     (record,) = lines()
@@ -288,7 +290,7 @@ def test_the_papers_judge_is_shown_question_and_answer_alone(
 
 
 def test_results_beyond_those_wanted_are_not_read(made: Making, asking: Asking, running: Running, lines: Lines) -> None:
-    many = Found(tuple(Hit(n, f"https://h.test/{n}", "") for n in range(1, 9)))
+    many = Found(SEARCH, "", tuple(Hit(n, f"https://h.test/{n}", "") for n in range(1, 9)))
     outside = ScriptedOutside(found=lambda query, count: many)
     running(outside, made(1, 1), asking(pages=5))
     assert outside.answered["web"] == len(lines()[0]["retrieved"]) == 5

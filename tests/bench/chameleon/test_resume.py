@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chameleon_outside import JUDGE, MODEL, OTHER, Found, ScriptedOutside, asked_question, kind_of
+from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside, asked_question, kind_of
 from chameleon_sweep import read_done, run_sweep, specification
 from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
 from virtual_time import run_virtually
@@ -17,6 +17,7 @@ from virtual_time import run_virtually
 from millstream.engine.call import Call, Reply
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
+from millstream.providers.search.joined import Found
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
@@ -99,7 +100,7 @@ def test_old_pages_that_had_no_room_are_not_shown_by_a_resumed_run_either(
         return asked_question(call) if kind_of(call) == "query" else None
 
     def found(query: str, count: int) -> Found | None:
-        return None if "question 1" in query else Found()
+        return None if "question 1" in query else Found(SEARCH, query)
 
     # Room for three of the first turn's four pages; the later turns find none, so that the three are shown again.
     dataset, asked = made(1, 3), asking(keeps_pages=True, tokens={MODEL: 630, JUDGE: 100_000}, pages=4)

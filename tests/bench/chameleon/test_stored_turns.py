@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chameleon_outside import JUDGE, MODEL, OTHER, Page, ScriptedOutside, kind_of
+from chameleon_outside import JUDGE, MODEL, OTHER, ScriptedOutside, kind_of
 from chameleon_sweep import recount
 from chameleon_types import Asking, Lines, Making, Running, ids
 
 from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.engine.call import Call, Failure, Reply, Usage
 from millstream.engine.runs.pairs import Pair
+from millstream.providers.pages.page import Page
 
 Counting = Callable[[], StepTotals]
 TURN = {"input": 200, "output": 20}
