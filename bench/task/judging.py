@@ -17,8 +17,8 @@ from ..evaluation.door.ask import Ask
 from ..evaluation.door.judgement import Judgement
 from ..evaluation.door.judging import JudgeScore, Judging
 from ..evaluation.door.kept_answer import Verdict
+from ..evaluation.door.run_counts import entry_of
 from ..evaluation.door.treatments import pairs_in
-from ..evaluation.door.work import entry_of
 from .declared import scorer_from
 from .judge import Judge
 from .judge_call import ask_judge, told

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...bench.evaluation.door.work import entry_of
+from ...bench.evaluation.door.run_counts import entry_of
 from ...bench.evaluation.running.execution import RunResult, counts_of
 from ...bench.evaluation.running.kept_scores import SCORES
 from ...bench.evaluation.running.stop_reasons import (

@@ -28,8 +28,8 @@ from ....wiring.folder_run import FolderCost, begin_run, end_run
 from ....wiring.running import RunEnd, running
 from ..door.defect import BenchmarkDefect
 from ..door.prepared_run import PreparedRun
+from ..door.run_counts import RunCounts
 from ..door.watch import Watch, unwatched
-from ..door.work import RunCounts
 from .cost_bound import worst_calls
 from .journals import read_done
 from .kept_scores import SCORES, write_scores

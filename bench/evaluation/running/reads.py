@@ -11,7 +11,7 @@ from ....metrics.read_in_part import RunReads
 from ....wiring import Settings
 from ..door.kept_options import kept_options
 from ..door.record import Record
-from ..door.work import entry_of
+from ..door.run_counts import entry_of
 
 
 def reads_of(benchmark: str, manifest: Mapping[str, Any] | None, read: str | None = None) -> RunReads:

@@ -15,8 +15,8 @@ from ....providers.search.access import is_search
 from ....wiring.folder_budget import cost_of_retried
 from ..door.item_line import ItemLine, StepTotals
 from ..door.prepared_run import PreparedRun
+from ..door.run_counts import RunCounts
 from ..door.served_rows import ScoredRun
-from ..door.work import RunCounts
 from .journals import decoded
 from .scoring import scores_of
 from .served import served_rows

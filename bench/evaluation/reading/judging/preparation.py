@@ -29,8 +29,8 @@ from ...door.prepared_run import PreparedRun
 from ...planning.forecast import expected_of
 from ...planning.item_plan import calls_of, checked
 from ...planning.preparation import check_cost_is_bounded, check_models_take, kept
+from .judged_answers import JudgedAnswers
 from .kept_answers import KeptAnswers
-from .work import JudgedAnswers
 
 
 class JudgingOrder(Struct, frozen=True, kw_only=True):
