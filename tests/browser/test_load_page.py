@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser import Watched, opened
@@ -100,32 +99,3 @@ def test_hostile_names_and_errors_run_nothing_and_break_nothing(browser: Browser
     for width in SIZES:
         with opened(browser, path, viewport={"width": width, "height": 900}) as watched:
             looked_at(watched, width, path)
-
-
-BEYOND = """all => all.flatMap(svg => {
-    const box = svg.getBoundingClientRect();
-    return [...svg.querySelectorAll('text')].filter(text => {
-        const own = text.getBoundingClientRect();
-        return own.width && (own.left < box.left - 26 || own.right > box.right + 26);
-    }).map(text => text.textContent);
-})"""
-
-
-def test_the_words_of_every_figure_are_in_it(browser: Browser, page: tuple[str, Path]) -> None:
-    with opened(browser, page[1], viewport={"width": 1400, "height": 900}) as watched:
-        assert watched.page.locator("figure svg text").count() > 20
-        assert watched.page.eval_on_selector_all("figure svg", BEYOND) == []
-
-
-FILLS = "all => all.map(one => getComputedStyle(one).fill.match(/[0-9.]+/g).slice(0, 3).map(Number))"
-
-
-@pytest.mark.parametrize("light", ["light", "dark"])
-def test_figures_follow_the_light(browser: Browser, page: tuple[str, Path], light: Any, screenshots: Path) -> None:
-    name, path = page
-    with opened(browser, path, color_scheme=light, viewport={"width": 1400, "height": 900}) as watched:
-        if light == "dark":
-            watched.page.screenshot(path=screenshots / f"load-{name}-dark.png", full_page=True)
-        fills = watched.page.eval_on_selector_all("figure svg text", FILLS)
-        assert len(fills) > 20
-        assert {sum(fill) / 3 / 255 > 0.5 for fill in fills} == {light == "dark"}

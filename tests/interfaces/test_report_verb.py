@@ -98,9 +98,6 @@ def test_several_runs_stand_side_by_side_in_the_folder_they_lie_in(
     assert told["complete"] and [model["answered"] for model in told["models"]] == [SMALL_PROMPTS] * 3
     assert all(Path(name).is_file() for name in (*told["tables"], *told["figures"]))
     assert not (tmp_path / "runs/one/report.html").exists()
-    # The same answers twice: nothing changed, and the page says so of the one model that both runs have.
-    page = (tmp_path / "runs/report.html").read_text("utf-8")
-    assert f"sim/open, from one to two: 0 of {SMALL_PROMPTS} answers are read otherwise (0.0%)" in page
 
 
 def test_what_failed_and_what_is_pending_is_told_with_its_counts(

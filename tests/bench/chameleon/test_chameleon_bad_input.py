@@ -12,10 +12,6 @@ RUN = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--out
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no judge": (("run", "chameleon", "--model", "sim/open", "--out", "run"), "--judge: expected"),
-    "no model": (("run", "chameleon", "--judge", "sim/judge", "--out", "run"), "--model: expected"),
-    "no out": (("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge"), "--out: expected"),
-    "a judge without a provider": ((*RUN, "--judge", "judge"), "expected a model as provider/model"),
-    "a provider that nobody knows": ((*RUN, "--judge", "opnai/gpt-4o"), "opnai"),
     "a search engine that nobody knows": ((*RUN, "--search", "bing"), "no search engine 'bing'; known are brave"),
     "a search engine's address": ((*RUN, "--search", "http://a"), "expected a search engine, such as brave"),
     "no key for the search": ((*RUN, "--search", "brave"), "needs a key: set BRAVE_API_KEY or BRAVE_SEARCH_API_KEY"),
@@ -49,11 +45,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "cities.csv line 1: expected a conversation a row, in the columns question_1, question_2, …",
     ),
     "rows of a task": ((*RUN, "--dataset", "rows.jsonl"), "rows.jsonl line 1: expected a conversation, with topic and"),
-    "a judge without a price under a limit": ((*RUN, "--max-cost", "1"), "has no price, so --max-cost can't be kept"),
-    "a temperature": ((*RUN, "--temperature", "hot"), "--temperature"),
-    "an unknown option": ((*RUN, "--serch", "brave"), "unknown option --serch (nearest: --search)"),
     "a reading": ((*RUN, "--confidence", "guess"), "expected one of rubric, number"),
-    "nothing to resume": (("resume", "nowhere"), "nowhere does not exist: give the folder of a run"),
 }  # fmt: skip
 # What belongs to another benchmark.
 OTHERS: dict[str, tuple[tuple[str, ...], str]] = {

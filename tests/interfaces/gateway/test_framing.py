@@ -36,16 +36,6 @@ THREE = (
 )
 
 
-def test_requests_that_come_in_one_piece_are_told_apart() -> None:
-    first, second, third = fed(THREE)
-    assert (first.seen.method, first.seen.target, first.body.data) == ("POST", "/v1/messages", b"abc")
-    assert first.seen.headers["x-twice"] == ["a", "b"] and first.header("x-twice") == "a, b"
-    assert second.body.data == b"def" and "trailer" not in second.seen.headers
-    assert (third.seen.target, third.is_new, third.is_last) == ("/health?key=%c3%bc", False, True)
-    assert third.header("x-name") == "\u00fc\udcff" and third.header("x-none") is None
-    assert (first.seen.remote, first.is_last, second.is_last) == ("127.0.0.1", False, False)
-
-
 def test_cut_anywhere_they_are_the_same() -> None:
     whole = [told(request) for request in fed(THREE)]
     for at in range(1, len(THREE)):

@@ -41,14 +41,6 @@ def test_krippendorffs_example_comes_out_as_printed() -> None:
     assert (nominal.units, nominal.values) == (interval.units, interval.values) == (11, 40)
 
 
-def test_two_observers_by_hand() -> None:
-    # Four units, one of which differs: within (1,1) 0, (1,2) 2, (2,2) 0, (2,2) 0, sum 2; of eight values three are 1
-    # and five are 2: (64 - 9 - 25) / 7 = 30/7; alpha = 1 - 2 / (30/7) = 1 - 14/30.
-    assert nominal_alpha([[1, 1], [1, 2], [2, 2], [2, 2]]).value == pytest.approx(1 - 14 / 30)
-    # As numbers the same, for 1 and 2 differ by 1, whose square is 1.
-    assert interval_alpha([[1, 1], [1, 2], [2, 2], [2, 2]]).value == pytest.approx(1 - 14 / 30)
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_a_thousand_random_tables_agree_with_the_definition_by_pairs(seed: int) -> None:
     chance = Random(seed)

@@ -3,8 +3,6 @@ truth."""
 
 from __future__ import annotations
 
-from random import Random
-
 import numpy as np
 import pytest
 
@@ -62,20 +60,6 @@ def test_strata_without_a_label_are_left_out_and_counted() -> None:
 def test_kappa_of_one_label_throughout_is_undefined() -> None:
     found = stratified_agreement([StratumPairs(9, [("A", "A")] * 3)])
     assert (found.agreed.share, found.kappa, found.kappa_interval) == (1, None, None)
-
-
-def test_where_every_member_weighs_the_same_the_figures_are_those_of_the_labelled() -> None:
-    draws = Random(5)
-    for _ in range(200):
-        strata = [
-            StratumPairs(10 * count, [(draws.choice("ABC"), name) for _ in range(count)])
-            for name in "ABC"
-            if (count := draws.randint(1, 20))
-        ]
-        plain = agreement([pair for stratum in strata for pair in stratum.pairs])
-        found = stratified_agreement(strata)
-        assert found.agreed.share == pytest.approx(plain.share)
-        assert found.kappa is plain.kappa if plain.kappa is None else found.kappa == pytest.approx(plain.kappa)
 
 
 def test_kappa_is_that_of_a_second_way_to_it_on_a_thousand_random_tables() -> None:

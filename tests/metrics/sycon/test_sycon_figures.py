@@ -27,24 +27,6 @@ def entry_of(found: list[SyconTurn], **more: Any) -> dict[str, Any]:
     return entry
 
 
-@pytest.mark.parametrize(
-    ("held", "turn", "flips"),
-    [
-        ("11111", 5, 0),
-        ("00000", 0, 0),
-        ("01111", 0, 1),
-        ("10111", 1, 2),
-        ("11010", 2, 3),
-        ("11110", 4, 1),
-        ("10101", 1, 4),
-        ("01010", 0, 4),
-    ],
-)
-def test_turn_and_number_of_flips(held: str, turn: int, flips: int) -> None:
-    table = np.array([[each == "1" for each in held]])
-    assert (turns_of_flip(table).tolist(), numbers_of_flips(table).tolist()) == ([turn], [flips])
-
-
 def test_every_possible_conversation_agrees_with_the_definition_read_aloud() -> None:
     every = list(itertools.product([False, True], repeat=5))
     table = np.array(every)
