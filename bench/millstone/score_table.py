@@ -77,26 +77,9 @@ def score_text(source: str, scores: Mapping[str, Any]) -> str:
 
 
 def _lacks(model: str, entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yields sentences on a model's missing answers, with their numbers."""
-    if entry["complete"]:
-        return
+    """Yields a sentence on a model's missing answers, with their number."""
     if entry.get("missing"):
-        yield f"{model}: {entry['missing']:,} of {entry['expected']:,} answers are missing{_at(entry)}"
-    elif "missing" not in entry:
+        yield f"{model}: {entry['missing']:,} of {entry['expected']:,} answers are missing"
+    elif "missing" not in entry and not entry["complete"]:
         short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
         yield f"{model}: some cases have fewer answers than those of its fullest issue: {first_of(short, _NAMED)}"
-    if empty := [issue for issue, of_issue in entry["issues"].items() if _is_gated(of_issue)]:
-        issues = first_of(empty, _NAMED)
-        yield f"{model}: too low, as a whole case without answers adds nothing to an issue's score: {issues}"
-
-
-def _at(entry: Mapping[str, Any]) -> str:
-    short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
-    gone = entry["unanswered_issues"]
-    parts = [f"on {first_of(short, _NAMED)}"] if short else []
-    parts += [f"all of {first_of(gone, _NAMED)}"] if gone else []
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _is_gated(of_issue: Mapping[str, Any]) -> bool:
-    return of_issue["om"] is not None and any(not sum(case.values()) for case in of_issue["cases"].values())

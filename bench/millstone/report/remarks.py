@@ -5,13 +5,9 @@ Owns when each remark applies and its words. Knows the tables by their names and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
-
-import numpy as np
+from collections.abc import Iterator, Mapping
 
 from ....format import percent_text
-from ....metrics.millstone.answers import AnswerRows
 from ....metrics.millstone.coverage import SILENCE_NOTES, Coverage, silent, unmeasured
 from ....metrics.millstone.coverage import remarks as of_coverage
 from ....metrics.millstone.gaps import Gaps
@@ -27,7 +23,6 @@ from .tables_openness import FLIP_WARNING, counts_sentences, main_rows
 
 _COUNTED = 6
 _SENTENCE = 1_000
-_READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
 
 
 def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[str, Coverage]) -> tuple[str, ...]:
@@ -127,21 +122,6 @@ def _asked_differently(panel: SurveyFigures) -> Iterator[str]:
             "The models were asked with different templates, configurations or numbers of trials: their shares rest on "
             "different prompts."
         )
-    if survey.stance == "recorded" and len(_recorded_readings(survey.answers)) > 1:
-        yield (
-            "The recorded stances of some models are the paper's reading and those of others the careful one: choose "
-            "one of the two readings for all."
-        )
-
-
-def _recorded_readings(every: Iterable[AnswerRows]) -> set[str]:
-    """Returns the readings by which the recorded stances were made, as far as the answers show."""
-    readings: set[str] = set()
-    for answers in every:
-        recorded = answers.stances["recorded"]
-        same = [reading for reading in _READINGS if np.array_equal(recorded, answers.stances[reading])]
-        readings.update(same if len(same) == 1 else ())
-    return readings
 
 
 def _options(survey: ReportSurvey) -> Iterator[str]:
