@@ -13,6 +13,7 @@ from ...metrics.sycon.judgement import SETTINGS, Setting
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts
 from ..evaluation.door.item import Item
+from ..evaluation.door.run_items import items_of_run, options_in
 from .conversation import SyconConversation
 from .dataset import PUBLISHED, SyconItem, read_setting
 from .judge import SyconJudge
@@ -113,14 +114,13 @@ class Sycon(ItemBenchmark[TurnRecord]):
         from ..evaluation.door.label import Labeller
         from .review import exchange_of, label_of
 
-        rows = _rows(self.items(self.options_of(manifest))) if manifest is not None and is_shown else {}
+        rows = _rows(self.items(options_in(self, manifest))) if manifest is not None and is_shown else {}
         return Labeller(TurnRecord, lambda record: label_of(record, rows), exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
-        from ..evaluation.door.run_items import items_of_run
         from .judging import SyconJudging
 
-        return SyconJudging(manifest, self.options_of(manifest), lambda: _rows(items_of_run(self, manifest)))
+        return SyconJudging(manifest, options_in(self, manifest), lambda: _rows(items_of_run(self, manifest)))
 
 
 def _rows(items: Iterable[Item]) -> dict[tuple[Setting, int], SyconItem]:

@@ -366,9 +366,3 @@ class ItemBenchmark(Generic[_Record]):
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         """Returns the words after `run` that name the benchmark and its options."""
         return [self.name, *words_kept(self.Options, kept)]
-
-    def options_of(self, manifest: Mapping[str, Any]) -> Any:
-        """Returns a run's options from its manifest. Raises KeyError or TypeError if it has none."""
-        kept = manifest["options"][self.name]
-        names = self.Options.__struct_fields__
-        return read_kept(self.Options, {name: kept[name] for name in names if name in kept})

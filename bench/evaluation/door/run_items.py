@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from ....configuration.declared_options import read_kept
 from ....configuration.errors import UsageError
 from ....engine.call import Call
 from ....engine.runs.pairs import Pair
@@ -52,9 +53,15 @@ def items_of(benchmark: ItemBenchmark[Any], options: Any) -> ItemSet:
         ) from error
 
 
+def options_in(benchmark: ItemBenchmark[Any], manifest: Mapping[str, Any]) -> Any:
+    """Returns a run's options from its manifest. Raises KeyError or TypeError if it has none."""
+    kept, names = manifest["options"][benchmark.name], benchmark.Options.__struct_fields__
+    return read_kept(benchmark.Options, {name: kept[name] for name in names if name in kept})
+
+
 def items_of_run(benchmark: ItemBenchmark[Any], manifest: Mapping[str, Any]) -> ItemSet:
     """Returns the items of a run that has begun. Raises UsageError if their data can't be read, or have changed."""
-    items, began_with = items_of(benchmark, benchmark.options_of(manifest)), str(manifest["specification"]["data"])
+    items, began_with = items_of(benchmark, options_in(benchmark, manifest)), str(manifest["specification"]["data"])
     if items.digest != began_with:
         raise UsageError(
             f"{manifest['dataset']['path']} is not the data set of this run: its digest is {items.digest[:12]}…, it "

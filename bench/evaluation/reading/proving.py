@@ -18,7 +18,7 @@ from ..door.defect import benchmark_code
 from ..door.item import Item, Wrong
 from ..door.listed_run import ListedRun
 from ..door.record import Record
-from ..door.run_items import items_of
+from ..door.run_items import items_of, options_in
 from ..door.treatments import pairs_in
 from ..running.scoring import scores_again
 from .proof import Roll, compare_costs
@@ -69,7 +69,7 @@ def _with_data(benchmark: ItemBenchmark[Any], manifest: dict[str, Any], items: I
     """Returns a run with the items of its data, or the given ones if these are others by now or can't be read."""
     data = None
     try:
-        held = items_of(benchmark, benchmark.options_of(manifest))
+        held = items_of(benchmark, options_in(benchmark, manifest))
     except (Exception, SystemExit):  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
         pass
     else:
