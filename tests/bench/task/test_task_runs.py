@@ -109,7 +109,7 @@ def test_sys_exit_in_a_function_of_the_task_is_an_error_of_that_function(
     assert done.code == 3 and "the score function raised SystemExit in stop.py line 7: 0" in done.out, done
 
 
-def test_runs_with_other_prompts_or_limits_are_no_comparison_and_their_changes_prove_nothing(
+def test_runs_with_other_prompts_or_limits_are_no_comparison(
     cli: CommandLine, provider: Provider, folder: Path
 ) -> None:
     assert cli(*asked(provider), "--out", "first").code == 0
@@ -120,8 +120,7 @@ def test_runs_with_other_prompts_or_limits_are_no_comparison_and_their_changes_p
     assert alike["not_compared"] == []
     told = "they were not made alike: they differ in parameters (none in first; max_tokens 9 in shorter)"
     assert unlike["not_compared"] == [told]
-    assert f"no comparison, since {told}" in (page := (folder / "unlike/report.html").read_text())
-    assert "which alone may explain a change" in page and "by chance alone" not in page
+    assert f"no comparison, since {told}" in (folder / "unlike/report.html").read_text()
     assert "no comparison" not in (page := (folder / "alike/report.html").read_text()) and "by chance alone" in page
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, Provider
+from command_line import CommandLine, Provider, finish, run_command, start
 
 from millstream.bench.chameleon.dataset import load
 from millstream.bench.chameleon.generating.question_shares import RULES
@@ -63,6 +65,31 @@ def test_a_file_that_is_there_is_never_overwritten_nor_anything_paid_for_that_it
     done = cli(*words(provider))
     assert done.code == 2 and "exists and holds something else" in done.err
     assert (tmp_path / "set.json").read_text() == "[]"
+
+
+def test_an_interrupted_one_is_gone_on_with_and_the_second_time_all_comes_from_the_cache(
+    provider: Provider, topics: Path, tmp_path: Path
+) -> None:
+    provider.set_faults("slow_body=0.3")
+    process = start(tmp_path, *words(provider, "--concurrency", "1"))
+    deadline = time.monotonic() + 20
+    while provider.calls() < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130, done.err
+    assert "stopped before the end: interrupted by SIGINT" in done.out and "nothing was written" in done.out
+    assert not (tmp_path / "set.json").exists()
+    assert 3 <= provider.calls() < 10
+    provider.set_faults()
+    done = run_command(tmp_path, *words(provider))
+    assert done.code == 0, done.err
+    assert provider.calls() == 10 and len(load(tmp_path / "set.json").conversations) == 5
+    again = run_command(tmp_path, *words(provider, out="again.json"))
+    assert again.code == 0 and "10 of them from the cache" in again.out
+    assert (tmp_path / "set.json").read_bytes() == (tmp_path / "again.json").read_bytes()
+    assert provider.calls() == 10
 
 
 def test_what_no_model_could_write_is_told_and_the_rest_is_written(
