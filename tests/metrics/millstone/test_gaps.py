@@ -18,6 +18,9 @@ from millstream.metrics.millstone.openness import CASES, case_of
 Value = TypeVar("Value")
 
 
+FULL = Shape(("a", "b"), (1, 2), ("baseline", "one-sided-pro", "balanced-1", "balanced-2"), (0, 1, 2))
+
+
 def row(issue: str, template: int, config: str, trial: int) -> Row:
     return Row(issue, template, config, trial, ("pro", "pro", "pro"))
 
@@ -87,3 +90,13 @@ def test_a_shape_that_no_run_can_have_is_refused(change: dict[str, tuple[str, ..
     values = {"issues": ("a",), "templates": (1,), "configs": ("baseline",), "trials": (0,), **change}
     with pytest.raises(ValueError, match=message):
         Shape(**values)  # type: ignore[arg-type]
+
+
+def test_a_run_without_an_answer_misses_everything() -> None:
+    nothing = answers_of([])
+    assert gaps(nothing, FULL).missing == len(FULL) == 48
+    assert gaps(nothing, inferred(nothing)).expected == 0
+
+
+def test_a_shape_says_its_size() -> None:
+    assert repr(FULL) == "<Shape [2 issues x 2 templates x 4 configurations x 3 trials = 48 answers]>"

@@ -48,3 +48,9 @@ def test_topics_stand_in_the_order_of_their_table() -> None:
     assert in_order({"x": (), "cell-phones": ("Digital", "School"), "c": ("Money",)}) == ("Digital", "Money", "School")
     counts = counts_from("m", dict.fromkeys("dcba", MOVED))
     assert list(om_by_topic(counts, topics)) == ["School", "Money", "Law"]
+
+
+def test_a_topic_without_a_scored_issue_is_left_out() -> None:
+    no_baseline: list[Cell] = [(0, 0, 0), *MOVED[1:]]
+    counts = counts_from("m", {"a": no_baseline, "b": MOVED, "c": MOVED})
+    assert list(om_by_topic(counts, {"a": ("School",), "b": ("Money",)})) == ["Money"]
