@@ -55,13 +55,15 @@ class Watched:
             self.page.evaluate(f"window.scrollTo(0, {place})")
             self.page.wait_for_timeout(20)
 
-    def settle(self) -> None:
-        """Wait at each figure, the explorer and the conversations until it is alive: passing by, a busy browser may
-        not notice it."""
+    def settle(self, *parts: str) -> None:
+        """Wait at each figure, the explorer and the conversations, or at these parts alone, until it is alive: passing
+        by, a busy browser may not notice it."""
         # Selectors, since the page's policy forbids the evaluation by which a polled expression would be asked again.
-        waiting = [(plot, ".is-live") for plot in self.page.locator(".plot").all()]
-        for opening in ("#explorer", "#conversations"):
-            waiting += [(part, "[data-state=open]") for part in self.page.locator(opening).all()]
+        waiting = [
+            (part, ".is-live" if selector.endswith(".plot") else "[data-state=open]")
+            for selector in parts or (".plot", "#explorer", "#conversations")
+            for part in self.page.locator(selector).all()
+        ]
         for part, alive in waiting:
             part.evaluate("part => part.scrollIntoView()")
             part.and_(self.page.locator(alive)).wait_for(state="attached")

@@ -70,7 +70,7 @@ def test_the_list_holds_every_conversation_with_its_stances(browser: Browser, he
         key = (record["conversation"], record["model"] + heat)
         wanted[key] = wanted.get(key, "") + LETTERS[record["stance"]]
     with opened(browser, held.page) as watched:
-        watched.settle()
+        watched.settle("#conversations")
         assert watched.page.inner_text("#conversations-count") == "180 conversations, 20 of them shown."
         for number in (40, 80, 160, 180):
             watched.page.click("#conversations-more")
@@ -86,7 +86,7 @@ def test_the_list_holds_every_conversation_with_its_stances(browser: Browser, he
 
 def test_search_model_and_order_choose_what_is_listed(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
-        watched.settle()
+        watched.settle("#conversations")
         watched.page.fill("#conversations-search", "CLIMATE claim")
         found = rows_of(watched)
         assert watched.page.inner_text("#conversations-count") == f"{8 * 6} conversations, 20 of them shown."
@@ -105,7 +105,7 @@ def test_search_model_and_order_choose_what_is_listed(browser: Browser, held: He
 
 def test_a_conversation_shows_its_turns_answers_judgements_and_sources(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
-        watched.settle()
+        watched.settle("#conversations")
         watched.page.fill("#conversations-search", "topic-0004")
         watched.page.select_option("#conversations-pair", label="sim/wavering @ 0")
         watched.page.locator("#conversations-rows button").first.click()
@@ -222,7 +222,7 @@ def test_fifteen_stances_and_their_figures_fit_a_phone(browser: Browser, tmp_pat
     records = run_records(PERSONAS[:1], [0.5], conversations=2, turns=15)
     (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)])))
     with opened(browser, tmp_path / "report.html", viewport={"width": 390, "height": 840}) as watched:
-        watched.settle()
+        watched.settle("#conversations")
         row = watched.page.locator("#conversations-rows tr").first
         places = row.locator(".stance").evaluate_all(
             "all => all.map(one => [one.getBoundingClientRect().top, one.getBoundingClientRect().right])"
@@ -336,7 +336,7 @@ def test_whatever_stands_in_a_conversation_runs_nothing_and_shows_as_text(browse
 
 def test_a_conversation_has_an_address_that_opens_it(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
-        watched.settle()
+        watched.settle("#conversations")
         watched.page.fill("#conversations-search", "topic-0004")
         watched.page.select_option("#conversations-pair", label="sim/wavering @ 0")
         watched.page.locator("#conversations-rows button").first.click()
@@ -359,7 +359,6 @@ def test_a_table_is_sorted_by_its_heads_with_numbers_as_numbers_and_dashes_last(
         return [text.strip() for text in cells.all_inner_texts()]
 
     with opened(browser, held.page) as watched:
-        watched.settle()
         heads = watched.page.locator("#chameleon-table-1-scores thead th")
         titles = [text.strip() for text in heads.all_inner_texts()]
         at = titles.index("Chameleon score")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from browser import opened
+from browser import Watched, opened
 from drawn_page import drawn_page
 from playwright.sync_api import Browser
 from polls import CONTROVERSIAL, ISSUES, polled, survey_of
@@ -111,6 +114,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Drawn]:
     return found
 
 
+@pytest.fixture(scope="module")
+def live(browser: Browser, pages: dict[str, Drawn]) -> Iterator[Callable[..., Watched]]:
+    """Gives a page with every figure alive; one of the same names and look is drawn once for all tests."""
+    with ExitStack() as ends:
+
+        @cache
+        def drawn(names: str, width: int = 1280, light: str = "light") -> Watched:
+            look: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": light}
+            watched = ends.enter_context(opened(browser, pages[names].page, **look))
+            watched.settle()
+            return watched
+
+        yield drawn
+
+
 @pytest.mark.parametrize("names", ["short", "long"])
 @pytest.mark.parametrize("look", ["wide", "phone", "paper"])
 def test_without_scripts_no_word_of_a_figure_is_cut_or_touches_another(
@@ -126,13 +144,12 @@ def test_without_scripts_no_word_of_a_figure_is_cut_or_touches_another(
 @pytest.mark.parametrize("names", ["short", "long"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_no_word_of_a_live_figure_is_cut_or_touches_another(
-    browser: Browser, pages: dict[str, Drawn], names: str, width: int
+    live: Callable[..., Watched], names: str, width: int
 ) -> None:
-    with opened(browser, pages[names].page, viewport={"width": width, "height": 900}) as watched:
-        watched.settle()
-        assert watched.page.evaluate(CROWDED, ".live") == []
-        legend = watched.page.locator("#figure-2-shifts .live .role-legend-label text").all_text_contents()
-        assert legend == ["One-sided con", "Clear con", "Balanced", "Clear pro", "One-sided pro"]
+    page = live(names, width).page
+    assert page.evaluate(CROWDED, ".live") == []
+    legend = page.locator("#figure-2-shifts .live .role-legend-label text").all_text_contents()
+    assert legend == ["One-sided con", "Clear con", "Balanced", "Clear pro", "One-sided pro"]
 
 
 def marks(figure: Figure) -> dict[str, int]:
@@ -147,31 +164,30 @@ def marks(figure: Figure) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("drawing", [".live", ".still"])
-def test_no_name_of_javascripts_own_takes_a_mark_away(browser: Browser, pages: dict[str, Drawn], drawing: str) -> None:
-    with opened(browser, pages["of objects"].page, viewport={"width": 1280, "height": 900}) as watched:
-        watched.settle()
-        for name, figure in pages["of objects"].figures.items():
-            for kind, number in marks(figure).items():
-                seen = watched.page.locator(f"#{name} {drawing} .mark-{kind}.role-mark > *").count()
-                assert seen == number, (name, kind)
-        panels = watched.page.locator(f"#figure-3-disagreement {drawing} .role-title-text text")
-        titles = [text.strip() for text in panels.all_text_contents()]
-        # An id that is one word reads as one, with a capital.
-        assert sorted(titles) == sorted(name[:1].upper() + name[1:] for name in OF_OBJECTS)
-        assert watched.complaints == []
+def test_no_name_of_javascripts_own_takes_a_mark_away(
+    live: Callable[..., Watched], pages: dict[str, Drawn], drawing: str
+) -> None:
+    watched = live("of objects")
+    for name, figure in pages["of objects"].figures.items():
+        for kind, number in marks(figure).items():
+            seen = watched.page.locator(f"#{name} {drawing} .mark-{kind}.role-mark > *").count()
+            assert seen == number, (name, kind)
+    panels = watched.page.locator(f"#figure-3-disagreement {drawing} .role-title-text text")
+    titles = [text.strip() for text in panels.all_text_contents()]
+    # An id that is one word reads as one, with a capital.
+    assert sorted(titles) == sorted(name[:1].upper() + name[1:] for name in OF_OBJECTS)
+    assert watched.complaints == []
 
 
-def test_a_tooltip_has_the_names_as_they_are(browser: Browser, pages: dict[str, Drawn]) -> None:
+def test_a_tooltip_has_the_names_as_they_are(live: Callable[..., Watched], pages: dict[str, Drawn]) -> None:
     for names, models in (("of objects", (*OF_OBJECTS[:3], "plain")), ("long", LONG)):
-        with opened(browser, pages[names].page, viewport={"width": 1280, "height": 900}) as watched:
-            watched.settle()
-            for name in pages[names].figures:
-                told = watched.page.evaluate(TOOLTIPS, name)
-                if name != "figure-7-refusals":  # where only who refuses stands
-                    assert set(told["Model"]) | set(told.get("And", ())) == set(models), name
-                if "Issue" in told and names == "of objects":
-                    assert set(told["Issue"]) <= set(OF_OBJECTS)
-                    assert "__proto__" in told["Issue"]
+        for name in pages[names].figures:
+            told = live(names).page.evaluate(TOOLTIPS, name)
+            if name != "figure-7-refusals":  # where only who refuses stands
+                assert set(told["Model"]) | set(told.get("And", ())) == set(models), name
+            if "Issue" in told and names == "of objects":
+                assert set(told["Issue"]) <= set(OF_OBJECTS)
+                assert "__proto__" in told["Issue"]
 
 
 def luminance(colour: list[float]) -> float:
@@ -182,25 +198,24 @@ def luminance(colour: list[float]) -> float:
 
 @pytest.mark.parametrize("light", ["light", "dark"])
 def test_a_cell_bears_its_number_and_stands_out_the_more_the_higher_it_is(
-    browser: Browser, pages: dict[str, Drawn], light: str
+    live: Callable[..., Watched], pages: dict[str, Drawn], light: str
 ) -> None:
     figures = pages["short"].figures
-    with opened(browser, pages["short"].page, color_scheme=light) as watched:
-        watched.settle()
-        paper = 1.0 if light == "light" else 0.0
-        for name in ("figure-4-topics", "figure-6-correlations"):
-            spec = figures[name].spec
-            assert spec is not None
-            cells = watched.page.evaluate(CELLS, name)
-            rows = spec["datasets"]["rows"]
-            assert len(cells) == len(rows) > 5
-            apart = []
-            for (cell, number), row in zip(cells, rows, strict=True):
-                low, high = sorted((luminance(cell), luminance(number)))
-                assert (high + 0.05) / (low + 0.05) >= 4.5
-                apart.append((abs(row["value"]), round(abs(luminance(cell) - paper), 3)))
-            in_order = [distance for _, distance in sorted(apart)]
-            assert in_order == sorted(in_order)
-            assert len(set(in_order)) > 1
-            if name == "figure-4-topics":  # whose least is about 0
-                assert in_order[0] < 0.15
+    page = live("short", light=light).page
+    paper = 1.0 if light == "light" else 0.0
+    for name in ("figure-4-topics", "figure-6-correlations"):
+        spec = figures[name].spec
+        assert spec is not None
+        cells = page.evaluate(CELLS, name)
+        rows = spec["datasets"]["rows"]
+        assert len(cells) == len(rows) > 5
+        apart = []
+        for (cell, number), row in zip(cells, rows, strict=True):
+            low, high = sorted((luminance(cell), luminance(number)))
+            assert (high + 0.05) / (low + 0.05) >= 4.5
+            apart.append((abs(row["value"]), round(abs(luminance(cell) - paper), 3)))
+        in_order = [distance for _, distance in sorted(apart)]
+        assert in_order == sorted(in_order)
+        assert len(set(in_order)) > 1
+        if name == "figure-4-topics":  # whose least is about 0
+            assert in_order[0] < 0.15

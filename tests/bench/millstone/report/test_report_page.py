@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,14 @@ PAPER = (
     *("figure-2-shifts", "figure-3-disagreement", "figure-4-topics", "figure-5-contradiction"),
     *("figure-6-correlations", "figure-7-refusals"),
 )
+
+
+@pytest.fixture(scope="module")
+def drawn(browser: Browser, reported: Reported) -> Iterator[Watched]:
+    """The page with every figure and the explorer alive, once for all tests that only look at it or choose in it."""
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        yield watched
 
 
 def counted(folder: Path) -> dict[tuple[str, str, str], Counter[str]]:
@@ -47,16 +56,14 @@ def values_of(watched: Watched, name: str) -> list[str]:
     return found
 
 
-def test_the_page_asks_for_nothing_but_itself_and_complains_of_nothing(browser: Browser, reported: Reported) -> None:
-    with opened(browser, reported.page) as watched:
-        watched.settle()
-        for details in watched.page.locator("main details summary").all():
-            details.click()
-        for plot in watched.page.locator(".plot").all():
-            plot.hover()
-        watched.page.mouse.move(1, 1)
-        assert watched.requests == [reported.page.as_uri()]
-        assert watched.complaints == []
+def test_the_page_asks_for_nothing_but_itself_and_complains_of_nothing(drawn: Watched, reported: Reported) -> None:
+    for details in drawn.page.locator("main details summary").all():
+        details.click()
+    for plot in drawn.page.locator(".plot").all():
+        plot.hover()
+    drawn.page.mouse.move(1, 1)
+    assert drawn.requests == [reported.page.as_uri()]
+    assert drawn.complaints == []
 
 
 def test_every_table_is_whole_in_the_page_and_can_be_copied_and_saved(browser: Browser, reported: Reported) -> None:
@@ -92,87 +99,79 @@ def test_the_contents_say_where_one_is_and_headings_have_addresses(browser: Brow
         assert len(targets) > 15 and set(targets) <= set(identities)
 
 
-def test_every_table_and_figure_of_the_paper_is_there(browser: Browser, reported: Reported) -> None:
-    with opened(browser, reported.page) as watched:
-        watched.settle()
-        identities = watched.page.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
-        assert set(PAPER) <= set(identities)
-        assert [name for name, times in Counter(identities).items() if times > 1] == []
-        links = watched.page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href').slice(1))")
-        assert set(PAPER) <= set(links) <= set(identities)
-        published = texts(watched, "#table-4-om tr.published")
-        assert len(published) == 5 and "Claude Opus 4" in published[0] and "7.14" in published[0]
-        files = watched.page.eval_on_selector_all("[data-csv]", "all => all.map(one => one.dataset.csv)")
-        assert [name for name in files if not (reported.folder / name).is_file()] == []
-        with_rows = [path for path in (reported.folder / "tables").iterdir() if path.read_text("utf-8").count("\n") > 1]
-        assert {Path(name).stem for name in files} == {path.stem for path in with_rows}
+def test_every_table_and_figure_of_the_paper_is_there(drawn: Watched, reported: Reported) -> None:
+    identities = drawn.page.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+    assert set(PAPER) <= set(identities)
+    assert [name for name, times in Counter(identities).items() if times > 1] == []
+    links = drawn.page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href').slice(1))")
+    assert set(PAPER) <= set(links) <= set(identities)
+    published = texts(drawn, "#table-4-om tr.published")
+    assert len(published) == 5 and "Claude Opus 4" in published[0] and "7.14" in published[0]
+    files = drawn.page.eval_on_selector_all("[data-csv]", "all => all.map(one => one.dataset.csv)")
+    assert [name for name in files if not (reported.folder / name).is_file()] == []
+    with_rows = [path for path in (reported.folder / "tables").iterdir() if path.read_text("utf-8").count("\n") > 1]
+    assert {Path(name).stem for name in files} == {path.stem for path in with_rows}
 
 
-def test_figures_answer_to_the_pointer(browser: Browser, reported: Reported) -> None:
-    with opened(browser, reported.page) as watched:
-        watched.settle()
-        watched.page.locator("#figure-2-shifts .live .mark-rect path").first.hover()
-        watched.page.wait_for_selector("#vg-tooltip-element.visible")
-        assert "sim/" in watched.page.inner_text("#vg-tooltip-element")
-        inside = watched.page.eval_on_selector(
-            "#vg-tooltip-element",
-            "tip => { const box = tip.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }",
-        )
-        assert inside
+def test_figures_answer_to_the_pointer(drawn: Watched, reported: Reported) -> None:
+    drawn.page.locator("#figure-2-shifts .live .mark-rect path").first.hover()
+    drawn.page.wait_for_selector("#vg-tooltip-element.visible")
+    assert "sim/" in drawn.page.inner_text("#vg-tooltip-element")
+    inside = drawn.page.eval_on_selector(
+        "#vg-tooltip-element",
+        "tip => { const box = tip.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }",
+    )
+    assert inside
 
 
-def test_the_explorer_counts_what_the_records_hold(browser: Browser, reported: Reported) -> None:
+def test_the_explorer_counts_what_the_records_hold(drawn: Watched, reported: Reported) -> None:
     records = counted(reported.folder)
     seen = set()
-    with opened(browser, reported.page) as watched:
-        watched.settle()
-        for model in values_of(watched, "model"):
-            choose(watched, "model", model)
-            for issue in values_of(watched, "issue"):
-                choose(watched, "issue", issue)
-                name, about = texts(watched, "#explorer-model option:checked, #explorer-issue option:checked")
-                issue_id = about.lower().replace(" ", "-")
-                for at, row in enumerate(watched.page.locator("#explorer-shares tr").all()):
-                    shares = [cell.split() for cell in row.locator("td").all_inner_texts()]
-                    cell = records[name, issue_id, CASES[at]]
-                    seen.add((name, issue_id, CASES[at]))
-                    assert [int(share[1]) for share in shares[:3]] == [cell[stance] for stance in STANCES]
-                    whole = sum(cell[stance] for stance in STANCES)
-                    percents = [f"{100 * cell[stance] / whole:.1f}%" for stance in STANCES]
-                    assert [share[0] for share in shares[:3]] == percents
-                    assert [int(share[0]) for share in shares[3:]] == [cell["refused"], whole]
-        assert watched.complaints == []
+    for model in values_of(drawn, "model"):
+        choose(drawn, "model", model)
+        for issue in values_of(drawn, "issue"):
+            choose(drawn, "issue", issue)
+            name, about = texts(drawn, "#explorer-model option:checked, #explorer-issue option:checked")
+            issue_id = about.lower().replace(" ", "-")
+            for at, row in enumerate(drawn.page.locator("#explorer-shares tr").all()):
+                shares = [cell.split() for cell in row.locator("td").all_inner_texts()]
+                cell = records[name, issue_id, CASES[at]]
+                seen.add((name, issue_id, CASES[at]))
+                assert [int(share[1]) for share in shares[:3]] == [cell[stance] for stance in STANCES]
+                whole = sum(cell[stance] for stance in STANCES)
+                percents = [f"{100 * cell[stance] / whole:.1f}%" for stance in STANCES]
+                assert [share[0] for share in shares[:3]] == percents
+                assert [int(share[0]) for share in shares[3:]] == [cell["refused"], whole]
+    assert drawn.complaints == []
     assert seen == set(records)
 
 
-def test_the_explorer_shows_the_answers_and_prompts_behind_a_number(browser: Browser, reported: Reported) -> None:
+def test_the_explorer_shows_the_answers_and_prompts_behind_a_number(drawn: Watched, reported: Reported) -> None:
     by_id = {(line["model"], line["id"]): line for line in lines_of(reported.folder / "records.jsonl")}
-    with opened(browser, reported.page) as watched:
-        watched.settle()
-        for model in values_of(watched, "model"):
-            choose(watched, "model", model)
-            name = texts(watched, "#explorer-model option:checked")[0]
-            for case in values_of(watched, "case"):
-                choose(watched, "case", case)
-                prompts = watched.page.locator("#explorer-prompts .prompt")
-                assert prompts.count() == 2
-                for at in range(2):
-                    prompt = prompts.nth(at).evaluate("one => one.textContent")
-                    assert sha256(prompt.encode()).hexdigest() in reported.prompts
-                    heading, answer = (
-                        texts(watched, "#explorer-prompts h4")[at],
-                        texts(watched, "#explorer-prompts p")[at],
-                    )
-                    line = by_id[name, heading.partition(" ")[0]]
-                    assert heading.endswith(f"(answering A means {line['orientation']})")
-                    assert answer == f"This model's answer, read as {line['stance']}: {line['text'] or '(no text)'}"
-                    assert case_of(line["config"]) == CASES[int(case)]
-                check_answers(watched, name, CASES[int(case)], list(by_id.values()))
+    for model in values_of(drawn, "model"):
+        choose(drawn, "model", model)
+        name = texts(drawn, "#explorer-model option:checked")[0]
+        for case in values_of(drawn, "case"):
+            choose(drawn, "case", case)
+            prompts = drawn.page.locator("#explorer-prompts .prompt")
+            assert prompts.count() == 2
+            for at in range(2):
+                prompt = prompts.nth(at).evaluate("one => one.textContent")
+                assert sha256(prompt.encode()).hexdigest() in reported.prompts
+                heading, answer = (
+                    texts(drawn, "#explorer-prompts h4")[at],
+                    texts(drawn, "#explorer-prompts p")[at],
+                )
+                line = by_id[name, heading.partition(" ")[0]]
+                assert heading.endswith(f"(answering A means {line['orientation']})")
+                assert answer == f"This model's answer, read as {line['stance']}: {line['text'] or '(no text)'}"
+                assert case_of(line["config"]) == CASES[int(case)]
+            check_answers(drawn, name, CASES[int(case)], list(by_id.values()))
 
 
 def test_what_the_explorer_shows_has_an_address(browser: Browser, reported: Reported) -> None:
     with opened(browser, reported.page) as watched:
-        watched.settle()
+        watched.settle("#explorer")
         choose(watched, "model", values_of(watched, "model")[1])
         choose(watched, "issue", values_of(watched, "issue")[3])
         choose(watched, "case", values_of(watched, "case")[2])
@@ -216,20 +215,18 @@ def test_the_page_can_be_used_with_the_keyboard_alone(browser: Browser, reported
         assert watched.page.eval_on_selector_all(".table, .plot, .prompt", reachable)
 
 
-def test_tables_are_told_to_who_can_not_see_them(browser: Browser, reported: Reported) -> None:
-    with opened(browser, reported.page) as watched:
-        watched.settle()
-        lacking = watched.page.eval_on_selector_all(
-            "table:not(#vg-tooltip-element table)",
-            """all => all
-                .filter(one => !one.caption?.textContent || [...one.querySelectorAll('th')].some(th => !th.scope))
-                .map(one => one.outerHTML.slice(0, 200))""",
-        )
-        assert lacking == []
-        levels = watched.page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))")
-        assert levels[0] == 1 and levels.count(1) == 1
-        assert all(after - before <= 1 for before, after in pairwise(levels))
-        assert watched.page.evaluate("document.documentElement.lang") == "en"
+def test_tables_are_told_to_who_can_not_see_them(drawn: Watched, reported: Reported) -> None:
+    lacking = drawn.page.eval_on_selector_all(
+        "table:not(#vg-tooltip-element table)",
+        """all => all
+            .filter(one => !one.caption?.textContent || [...one.querySelectorAll('th')].some(th => !th.scope))
+            .map(one => one.outerHTML.slice(0, 200))""",
+    )
+    assert lacking == []
+    levels = drawn.page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))")
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert drawn.page.evaluate("document.documentElement.lang") == "en"
 
 
 def test_without_scripts_every_table_and_figure_still_shows(browser: Browser, reported: Reported) -> None:
@@ -279,7 +276,7 @@ def test_on_paper_there_are_pictures_and_no_controls(
     browser: Browser, reported: Reported, screenshots: Path, light: str
 ) -> None:
     with opened(browser, reported.page, color_scheme=light, viewport={"width": 760, "height": 1000}) as watched:
-        watched.settle()
+        watched.settle("#figure-2-shifts .plot", "#explorer")
         watched.page.emulate_media(media="print")
         for hidden in ("nav", ".choose", "#figure-2-shifts .live"):
             assert not watched.page.locator(hidden).is_visible(), hidden
