@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Protocol
 
 from msgspec import Struct
@@ -110,16 +109,14 @@ class Caps:
 
 
 class ModelCalls:
-    """The calls of a probe to one model. `seen`: all answers; `in_flight_max`: how many may be under way; `at_once`:
-    the most that were admitted in one burst; `earliest_s`: when the pause is over that the provider asked for."""
+    """The calls of a probe to one model. `seen`: all answers; `earliest_s`: when the pause is over that the provider
+    asked for."""
 
     def __init__(self, model: str, outside: Outside, caps: Caps, watcher: Watcher) -> None:
         self.model = model
         self._outside, self._caps, self._watcher = outside, caps, watcher
-        self.in_flight_max = caps.bounds.in_flight
         self.seen: list[TimedAnswer] = []
         self.earliest_s = -math.inf
-        self.at_once = 0
         self._tasks: set[asyncio.Task[None]] = set()
         # The burst: its answers, how many of it were not sent, and whether it is over.
         self._first, self._unsent, self._is_over = 0, 0, False
@@ -167,7 +164,7 @@ class ModelCalls:
         for place, (size, most) in enumerate(zip(sizes, worst, strict=True)):
             # Answers that arrived meanwhile are handled before the next call goes.
             await self._outside.sleep(0.0)
-            while len(self._tasks) >= self.in_flight_max and not self._is_over:
+            while len(self._tasks) >= self._caps.bounds.in_flight and not self._is_over:
                 await self._join(asyncio.FIRST_COMPLETED)
             if self._is_over:
                 self._unsent += len(sizes) - place
@@ -228,18 +225,9 @@ class ModelCalls:
             if one.answer.verdict == "failed":
                 pause_s = 2.0 ** (self._failures - 1)
             self.earliest_s = max(self.earliest_s, one.done_s + pause_s)
-        admitted = sum(one.is_admitted for one in burst)
-        self.at_once = max(self.at_once, admitted)
-        self._refusals = 0 if admitted else self._refusals + 1
+        self._refusals = 0 if any(one.is_admitted for one in burst) else self._refusals + 1
         if self._refusals >= REFUSED_MAX:
             detail = next((f" ({one.answer.detail})" for one in burst if one.answer.detail), "")
             raise ModelEnd(
                 f"{self.model}: {self._refusals} times in a row it admitted nothing{detail}: probe again later"
             )
-
-
-def peak(seen: Sequence[TimedAnswer]) -> int:
-    """Returns the most admitted calls that were in flight at one moment."""
-    admitted = [one for one in seen if one.is_admitted]
-    changes = sorted([(one.sent_s, 1) for one in admitted] + [(one.done_s, -1) for one in admitted])
-    return max(accumulate(change for _, change in changes), default=0)

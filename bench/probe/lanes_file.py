@@ -26,7 +26,7 @@ from .result import FoundQuota
 FOLDER = "probes"
 # In file names every other character of a model's name becomes a hyphen.
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_COLUMNS = ("model", "requests a minute", "tokens a minute", "burst", "window", "in flight")
+_COLUMNS = ("model", "requests a minute", "tokens a minute", "burst", "window")
 _NAMES_MAX = 10_000
 
 
@@ -85,16 +85,12 @@ def spent_line(report: Report) -> str:
 
 def _row(model: str, found: FoundQuota) -> tuple[str, ...]:
     lane = found.as_lane()
-    numbers = ["-" if lane[name] is None else f"{lane[name]:,}" for name in ("rpm", "tpm", "burst", "concurrency")]
-    return (model, *numbers[:3], lane["window"] or "-", numbers[3])
+    numbers = ["-" if lane[name] is None else f"{lane[name]:,}" for name in ("rpm", "tpm", "burst")]
+    return (model, *numbers, lane["window"] or "-")
 
 
 def _lines(way: Way | None, found: FoundQuota) -> Iterator[str]:
     yield from found.lines()
-    if found.concurrency is None and found.at_once:
-        yield f"calls in flight: no ceiling met; {found.at_once:,} at once were admitted"
-    elif found.concurrency is None:
-        yield "calls in flight: not measured: no call was admitted"
     if not found.has_usage:
         yield "its answers name no usage, so tokens a minute were not looked for"
     if way is not None and way.keys_left:
@@ -149,9 +145,8 @@ def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
         draft.unlink(missing_ok=True)
 
 
-def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
-    """Returns the lanes file as TOML, or an empty text if nothing was found that a lane can declare. `carried` is the
-    configuration that was in force: its content is repeated, so that the new file can replace it."""
+def lanes_text(report: Report) -> str:
+    """Returns the lanes file as TOML, or an empty text if nothing was found that a lane can declare."""
     lanes = {model: quota for model, quota in report.lanes.items() if _of_lane(quota)}
     if not lanes:
         return ""
@@ -161,23 +156,18 @@ def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
         *([f"# It was cut short: {inert(' '.join(report.why.split()))}"] if report.why else []),
     ]
     parts = ["\n".join(head)]
-    declared = carried.get("lanes", {})
     for model, quota in lanes.items():
-        rows = {**declared.get(model, {}), **_of_lane(quota)}
-        parts.append("\n".join([*_comments(report, model, quota), _table(("lanes", model), rows)]))
-    others = {name: rows for name, rows in declared.items() if name not in lanes}
-    rest = {
-        **({"lanes": others} if others else {}),
-        **{name: rows for name, rows in carried.items() if name != "lanes"},
-    }
-    parts += _tables((), rest)
+        # JSON's texts and numbers are valid TOML.
+        name = json.dumps(model, ensure_ascii=False).replace("\x7f", "\\u007f")
+        rows = (f"{key} = {json.dumps(value)}" for key, value in _of_lane(quota).items())
+        parts.append("\n".join([*_comments(report, model, quota), f"[lanes.{name}]", *rows]))
     return "\n\n".join(parts) + "\n"
 
 
 def _of_lane(found: FoundQuota) -> dict[str, Any]:
     lane = found.as_lane()
     # A lane can declare no less than one a minute.
-    names = ("rpm", "tpm", "burst", "concurrency")
+    names = ("rpm", "tpm", "burst")
     return {name: lane[name] for name in names if lane[name] is not None and lane[name] >= 1}
 
 
@@ -191,33 +181,3 @@ def _comments(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
     at_once = 1 + int((lane["rpm"] or 0) * BURST_SHARE)
     if lane["burst"] is not None and lane["burst"] < at_once:
         yield f"# a lane of this rpm may send {at_once} at once, more than that: such calls may have to wait"
-
-
-def _tables(path: tuple[str, ...], rows: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the TOML text of every table of a configuration; nested tables follow the one that holds them."""
-    plain = {name: value for name, value in rows.items() if not isinstance(value, dict)}
-    if path and plain:
-        yield _table(path, plain)
-    for name, value in rows.items():
-        if isinstance(value, dict):
-            yield from _tables((*path, name), value)
-
-
-def _table(path: tuple[str, ...], rows: Mapping[str, Any]) -> str:
-    header = ".".join(_key(name) for name in path)
-    return "\n".join([f"[{header}]", *(f"{_key(name)} = {_value(value)}" for name, value in rows.items())])
-
-
-def _key(name: str) -> str:
-    is_bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    return name if is_bare else _value(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{_key(name)} = {_value(each)}" for name, each in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    # JSON's texts and numbers are valid TOML.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

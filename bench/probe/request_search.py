@@ -19,10 +19,7 @@ CALLS, SHARE = 300, 0.8
 
 
 class RequestSearch(Search):
-    """The search for requests a minute, with calls of a few tokens. It ends early (`is_for_flight`) if as much as
-    in the burst is admitted again at once after a refusal that names no wait: that was for the calls in flight."""
-
-    may_be_flight = True
+    """The search for requests a minute, with calls of a few tokens."""
 
     def step(self) -> float:
         return 1.0

@@ -15,20 +15,18 @@ from .answers import Window
 @dataclass(slots=True)
 class FoundQuota:
     """The quotas of one model, as far as found (None: not found): requests and tokens a minute, calls at once after a
-    rest (`burst`), the kind of window as headers show it, and calls in flight. `tested_*`: the most that was admitted
-    within a minute; `header_*`: the limit a minute that headers report; `at_once`: the most calls that were admitted
-    together; `has_usage`: whether answers report tokens; `ended`: what ended the probe early (empty: nothing)."""
+    rest (`burst`), and the kind of window as headers show it. `tested_*`: the most that was admitted within a minute;
+    `header_*`: the limit a minute that headers report; `has_usage`: whether answers report tokens; `ended`: what ended
+    the probe early (empty: nothing)."""
 
     rpm: float | None = None
     tpm: float | None = None
     burst: float | None = None
     window: Window | None = None
-    concurrency: int | None = None
     tested_rpm: int = 0
     tested_tpm: int = 0
     header_rpm: float | None = None
     header_tpm: float | None = None
-    at_once: int = 0
     has_usage: bool = True
     ended: str = ""
 
@@ -52,7 +50,7 @@ class FoundQuota:
     @property
     def is_empty(self) -> bool:
         """Whether no quota was found."""
-        return self.rpm is self.tpm is self.concurrency is None
+        return self.rpm is self.tpm is None
 
     def as_lane(self) -> dict[str, Any]:
         return {
@@ -60,7 +58,6 @@ class FoundQuota:
             "tpm": _rounded(self.tpm),
             "burst": _rounded(self.burst),
             "window": self.window,
-            "concurrency": self.concurrency,
         }
 
 

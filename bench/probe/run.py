@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from .answers import SMALL
-from .calls import Bounds, Caps, ModelCalls, ModelEnd, Outside, Watcher, peak
+from .calls import Bounds, Caps, ModelCalls, ModelEnd, Outside, Watcher
 from .headers import is_unused, left_of, limit_of, window_of
 from .least import MINUTE_S
 from .request_search import RequestSearch
@@ -18,8 +18,6 @@ from .token_search import TokenSearch
 
 # A minute and the way of a call.
 _REST_S = MINUTE_S + 1.0
-# So often a ceiling on calls in flight may be lowered. Who keeps to it is admitted this many times as much.
-_CEILINGS, _TIMES = 3, 2
 # More tokens than these of each request are no limit in practice.
 _WORTH, _WORTH_A_REQUEST = 500_000, 6_000
 
@@ -55,7 +53,7 @@ class Probe:
                 quota.ended = str(why)
             finally:
                 await calls.close()
-                quota.at_once, quota.has_usage = calls.at_once, calls.has_usage
+                quota.has_usage = calls.has_usage
 
     async def _search(self, quota: FoundQuota, calls: ModelCalls, rested_s: float) -> None:
         bounds = self._bounds
@@ -67,7 +65,8 @@ class Probe:
         if not is_unused(first):
             # What others sent before the probe no longer counts then.
             await calls.wait(rested_s)
-        requests = await self._find_requests(quota, calls, left_of("requests", first))
+        requests = RequestSearch(calls, quota.header_rpm, bounds.requests, left_of("requests", first))
+        quota.rpm = await requests.run()
         quota.tested_rpm = requests.tested
         quota.burst = None if quota.rpm is None else requests.burst
         quota.window = window_of(calls.seen)
@@ -83,23 +82,3 @@ class Probe:
         if quota.rpm is not None and quota.tpm is not None and quota.tpm <= tokens.small * quota.rpm:
             # The small calls that found the limit of requests used these tokens: they were refused for that.
             quota.rpm = quota.burst = None
-
-    async def _find_requests(self, quota: FoundQuota, calls: ModelCalls, left: float | None) -> RequestSearch:
-        """Finds the requests a minute, and before it how many calls may be in flight if that refuses them first."""
-        most, before = self._bounds.requests, calls.in_flight_max
-        for left_over in reversed(range(_CEILINGS)):
-            begun = len(calls.seen)
-            search = RequestSearch(calls, quota.header_rpm, most, left)
-            search.may_be_flight = left_over > 0
-            quota.rpm = await search.run()
-            if not search.is_for_flight:
-                break
-            await calls.wait(self._outside.now() + _REST_S)
-            left, calls.in_flight_max = None, max(1, min(calls.in_flight_max - 1, peak(calls.seen[begun:])))
-        if calls.in_flight_max < before:
-            if search.first >= _TIMES * calls.in_flight_max:
-                quota.concurrency = calls.in_flight_max
-            else:
-                # No ceiling: a bucket that holds little.
-                calls.in_flight_max = before
-        return search

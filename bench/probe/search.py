@@ -27,8 +27,6 @@ GROWTH = 1 / 3
 _CLOSER, STEP, CLOSE, _TRIES = 1 / 4, 0.02, 1.5, 3
 # Where a pause came between, the next burst goes through what was refused in so many parts.
 _PARTS, _CLOSER_TIMES = 12, 2
-# All of a burst is back within so many seconds where a refusal that names no wait was for the calls in flight.
-_FLIGHT_S = 8.0
 # After a poll that was given nothing, a bucket gives no more than two or three steps.
 _SUDDEN = 8
 # A bucket refills steadily: refusals after which some spans gave back this many times as much as all together were for
@@ -71,7 +69,6 @@ class Search(ABC):
     they don't); no minute is sent more than `most`.
     `low`: the least limit under each rule; `burst`: what is admitted at once after a rest."""
 
-    may_be_flight = False
     # The share of an amount by which the provider's count may differ from the one that it reports.
     unsure = 0.0
 
@@ -93,9 +90,8 @@ class Search(ABC):
         # Whether something came back before a minute was over, more than once.
         self.refills = False
         self.low = Least(0.0, 0.0, 0.0, 0.0)
-        self.first = self.burst = 0.0
+        self.burst = 0.0
         self.limit = math.inf
-        self.is_for_flight = False
 
     @property
     def tested(self) -> int:
@@ -170,7 +166,6 @@ class Search(ABC):
             self._full, self._part = first.admitted, first.refused / _PARTS
             first = await self._burst(first.admitted)
         self.low = least(self.uses())
-        self.first = first.admitted
         if first.refused is None:
             return None
         ended_s = max((one.sent_s for one in sender.seen if one.is_admitted), default=burst_s)
@@ -179,9 +174,8 @@ class Search(ABC):
             refilled = self.low.sliding * lasted_s / MINUTE_S
             self._is_met = self._header - first.refused <= self.low.sliding <= 1.05 * self._header + refilled
         self._full = max(self._full, first.admitted) if self._is_met else first.admitted
-        self.may_be_flight = self.may_be_flight and sender.earliest_s <= sender.now()
         await self._poll(begun_s, ended_s)
-        if self.is_for_flight or (self.refills and self.low.bucket > _UNSTEADY * self._average):
+        if self.refills and self.low.bucket > _UNSTEADY * self._average:
             return None
         self.limit = limit = self._header if self._header is not None and self._is_confirmed else self.low.of_all
         if not self._is_confirmed:
@@ -258,10 +252,6 @@ class Search(ABC):
             poll = await self._burst(self._expected(sender.now() - since_s), is_poll=True)
             is_empty = not poll.admitted
             passed_s, since_s = sender.now() - since_s, sender.now()
-            if self.may_be_flight and passed_s < _FLIGHT_S and poll.admitted >= max(2.0, self._full):
-                self.is_for_flight = True
-                return
-            self.may_be_flight = False
             if self._is_enough() or since_s > ended_s + _POLLS_MOST_S:
                 return
             if since_s >= self._last_s + _PATIENCE_S and self._is_tight:

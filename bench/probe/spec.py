@@ -7,13 +7,10 @@ Owns which options are refused, and what is announced before anything is sent. S
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, structs
 
 from ...configuration.configuration import Configuration, read_configuration, settings_for
-from ...configuration.documents import Document
 from ...configuration.errors import UsageError
 from ...configuration.options import SendingOptions
 from ...engine.lane import Lane
@@ -113,8 +110,3 @@ def _said_of(model: str, spec: ProbeSpec) -> Iterator[str]:
         yield f"a call costs at most ${least:.6f}, the largest of {spec.bounds.tokens_a_call:,} tokens ${most:.6f}"
     if way.keys_left:
         yield f"with the first of its {way.keys_left + 1} keys, the one in {way.key}"
-
-
-def carried(config: str | None) -> Mapping[str, Any]:
-    """Returns the configuration file's content as it is written; empty if no file is named."""
-    return {} if config is None else Document(Path(config)).values

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
     from ....bench.probe.execution import carry_out
     from ....bench.probe.lanes_file import as_json, check_place, lanes_text, tell, write_new
-    from ....bench.probe.spec import announced, carried, spec_of
+    from ....bench.probe.spec import announced, spec_of
     from ...terminal.probe_display import ProbeDisplay
 
     sending = options.sending
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         say(tell(report))
     if report.end.fault is not None:
         note_error(f"millstream: {report.end.fault}")
-    text = lanes_text(report, carried(sending.config))
+    text = lanes_text(report)
     if text:
         place = write_new(place, text, may_rename=options.out is None)
         note(f"millstream: written to {place}, which --config reads")

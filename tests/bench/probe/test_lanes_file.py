@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +14,12 @@ from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
 from millstream.wiring.running import RunEnd
 
-FOUND = FoundQuota(rpm=499.2, tpm=198_000.7, burst=499, window="sliding", concurrency=40, header_rpm=500)
-CONFIGURATION = """
-[lanes."lab/m 1"]
-rpm = 10
-keys = ["env:LAB_KEY", "env:LAB_KEY_2"]
-timeout = "90s"
-
-[lanes."lab/other"]
-tpm = 5_000
-
-[lanes.web]
-rpm = 60
-
-[providers.lab]
-kind = "openai"
-base_url = "http://127.0.0.1:9/v1"
-key = "env:LAB_KEY"
-
-[prices."lab/m 1"]
-input = 0.25
-output = 1e-3
-
-[gateway.models]
-"gpt \\"x\\" \u00e9" = "lab/other"
-"""
+FOUND = FoundQuota(rpm=499.2, tpm=198_000.7, burst=499, window="sliding", header_rpm=500)
 
 
 def report(**changes: Any) -> Report:
     given: dict[str, Any] = {
-        "lanes": {"lab/m": FOUND, "lab/none": FoundQuota(at_once=7)},
+        "lanes": {"lab/m": FOUND, "lab/none": FoundQuota()},
         "calls": 731,
         "cost": 0.0312345678,
         "ways": {"lab/m": Way("http://127.0.0.1:9/v1", "LAB_KEY"), "lab/none": Way("http://127.0.0.1:9/v1")},
@@ -56,8 +31,8 @@ def report(**changes: Any) -> Report:
 def test_the_object_printed_has_these_fields_and_null_for_what_is_not_known() -> None:
     assert as_json(report()) == {
         "lanes": {
-            "lab/m": {"rpm": 499, "tpm": 198_000, "burst": 499, "window": "sliding", "concurrency": 40},
-            "lab/none": {"rpm": None, "tpm": None, "burst": None, "window": None, "concurrency": None},
+            "lab/m": {"rpm": 499, "tpm": 198_000, "burst": 499, "window": "sliding"},
+            "lab/none": {"rpm": None, "tpm": None, "burst": None, "window": None},
         },
         "calls": 731,
         "cost": 0.031235,
@@ -66,52 +41,39 @@ def test_the_object_printed_has_these_fields_and_null_for_what_is_not_known() ->
 
 
 def test_a_person_reads_the_numbers_and_how_far_the_missing_ones_were_looked_for() -> None:
-    told = tell(report(lanes={"lab/m": FOUND, "lab/none": FoundQuota(at_once=7, has_usage=False)}))
+    told = tell(report(lanes={"lab/m": FOUND, "lab/none": FoundQuota(has_usage=False)}))
     rows = [line.split() for line in told.splitlines()]
-    assert ["lab/m", "499", "198,000", "499", "sliding", "40"] in rows
-    assert ["lab/none", "-", "-", "-", "-", "-"] in rows
+    assert ["lab/m", "499", "198,000", "499", "sliding"] in rows
+    assert ["lab/none", "-", "-", "-", "-"] in rows
     assert "lab/m: headers say 500 requests a minute; at least 499 are admitted" in told
-    assert "lab/none: calls in flight: no ceiling met; 7 at once were admitted" in told
     assert "lab/none: its answers name no usage" in told
     assert told.endswith("731 calls, $0.031235")
 
 
 def test_the_file_is_a_configuration_of_the_lanes_that_were_found(tmp_path: Path) -> None:
-    path = write_new(tmp_path / "lanes.toml", lanes_text(report(), {}), may_rename=False)
+    path = write_new(tmp_path / "lanes.toml", lanes_text(report()), may_rename=False)
     (lane,) = read_configuration(str(path)).lanes
-    assert (lane.model, lane.rpm, lane.tpm, lane.burst, lane.concurrency) == ("lab/m", 499, 198_000, 499, 40)
+    assert (lane.model, lane.rpm, lane.tpm, lane.burst) == ("lab/m", 499, 198_000, 499)
     text = path.read_text()
     for said in ("2026-11-21 14:05 UTC", "# at http://127.0.0.1:9/v1 with the key in LAB_KEY", "# window: sliding"):
         assert said in text
 
 
-def test_what_the_configuration_held_is_in_the_file_too_so_that_it_can_take_its_place(tmp_path: Path) -> None:
-    before = tmp_path / "before.toml"
-    before.write_text(CONFIGURATION, "utf-8")
-    carried = tomllib.loads(CONFIGURATION)
-    found = report(lanes={"lab/m 1": FOUND}, ways={"lab/m 1": Way("http://127.0.0.1:9/v1")})
-    after = write_new(tmp_path / "after.toml", lanes_text(found, carried), may_rename=False)
-    expected = tomllib.loads(CONFIGURATION)
-    expected["lanes"]["lab/m 1"] |= {"rpm": 499, "tpm": 198_000, "burst": 499, "concurrency": 40}
-    assert tomllib.loads(after.read_text("utf-8")) == expected
-    assert carried == tomllib.loads(CONFIGURATION)
-
-
 def test_what_a_server_said_stays_in_its_comment(tmp_path: Path) -> None:
     said = FoundQuota(rpm=60, ended='lab/m: 400: first\n[lanes."evil/m"]\rrpm = 1\u2028# \x1b[31m')
-    text = lanes_text(report(lanes={"lab/m": said}, end=RunEnd(fault=LocalFault("\x7f\nrpm = 1"))), {})
+    text = lanes_text(report(lanes={"lab/m": said}, end=RunEnd(fault=LocalFault("\x7f\nrpm = 1"))))
     path = write_new(tmp_path / "lanes.toml", text, may_rename=False)
     assert [lane.model for lane in read_configuration(str(path)).lanes] == ["lab/m"]
 
 
 def test_nothing_found_makes_no_file_and_a_lane_of_less_than_one_a_minute_is_none() -> None:
-    assert lanes_text(report(lanes={"lab/none": FoundQuota(rpm=0.4)}), {}) == ""
+    assert lanes_text(report(lanes={"lab/none": FoundQuota(rpm=0.4)})) == ""
 
 
 def test_a_bucket_that_holds_less_than_a_lane_may_send_at_once_is_told() -> None:
     small = FoundQuota(rpm=600, burst=2, window="bucket")
-    assert "may send 4 at once, more than that" in lanes_text(report(lanes={"lab/m": small}), {})
-    assert "at once, more than that" not in lanes_text(report(), {})
+    assert "may send 4 at once, more than that" in lanes_text(report(lanes={"lab/m": small}))
+    assert "at once, more than that" not in lanes_text(report())
 
 
 def test_a_default_name_that_is_taken_gets_a_number_and_a_given_one_is_refused(
@@ -141,5 +103,4 @@ def test_a_file_that_came_meanwhile_is_not_overwritten_either(tmp_path: Path) ->
 
 def test_a_model_that_admitted_no_call_was_not_measured_rather_than_found_without_a_limit() -> None:
     told = tell(report(lanes={"lab/m": FOUND, "lab/none": FoundQuota()}))
-    assert "lab/none: calls in flight: not measured: no call was admitted" in told
-    assert "lab/none: requests a minute: not found; no step was finished" in told and " 0 at once" not in told
+    assert "lab/none: requests a minute: not found; no step was finished" in told

@@ -31,9 +31,9 @@ def test_tokens_of_a_bucket_are_its_rate_and_not_what_it_holds() -> None:
     assert 0.95 * 2_000_000 <= tpm <= 2_000_000
 
 
-def test_a_ceiling_on_calls_in_flight_is_told_from_a_quota() -> None:
-    found = probed(ProbedProvider(AccountQuota(requests=1_000, max_in_flight=24))).lanes[MODEL]
-    assert (found.concurrency, found.rpm) == (24, 1_000)
+def test_refusals_for_the_calls_in_flight_are_no_quota_a_minute() -> None:
+    found = probed(ProbedProvider(AccountQuota(requests=1_000, max_in_flight=24), Manners(told=0.0))).lanes[MODEL]
+    assert found.rpm is None or found.rpm <= 1_000
 
 
 def test_a_provider_that_never_limits_is_null_and_says_how_far_it_was_tested() -> None:

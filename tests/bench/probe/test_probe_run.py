@@ -85,12 +85,6 @@ def test_a_burst_ends_with_its_first_refusal_and_what_was_not_sent_is_told() -> 
     assert sum(admitted for admitted, _, _ in watching.rounds) == 47
 
 
-def test_the_most_calls_of_a_model_that_were_admitted_together_are_counted() -> None:
-    watching = Watching()
-    probe, _ = probed(Scripted(refusing_after(47)), watching=watching)
-    assert probe.lanes[MODEL].at_once == max(admitted for admitted, _, _ in watching.rounds)
-
-
 @pytest.mark.parametrize("told_s", [0.5, 7.0, 61.0, 150.0])
 def test_no_call_goes_out_before_a_retry_after_is_over(told_s: float) -> None:
     outside = Scripted(refusing_after(40, told_s))

@@ -68,7 +68,7 @@ def test_what_is_asked_wrongly_is_refused_in_one_line_and_nothing_is_sent(
 def test_one_call_is_one_call_and_the_object_printed_is_whole(cli: CommandLine, provider: Provider) -> None:
     done = cli(*flags(provider, "--json", "--max-calls", "1"))
     assert done.code == 4
-    nothing = {"rpm": None, "tpm": None, "burst": None, "window": None, "concurrency": None}
+    nothing = {"rpm": None, "tpm": None, "burst": None, "window": None}
     assert json.loads(done.out) == {"lanes": {MODEL: nothing}, "calls": 1, "cost": None}
     assert provider.calls() == 1
     assert "at most 1 call;" in done.err

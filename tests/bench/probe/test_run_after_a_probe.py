@@ -89,7 +89,7 @@ def behaved(quota: AccountQuota, manners: Manners, seed: int, shares: Iterable[f
         found = probe.lanes[MODEL].as_lane()
         if found["rpm"] is None or (quota.tokens is not None and found["tpm"] is None):
             return None
-        lane = Lane(MODEL, found["rpm"], found["tpm"], found["concurrency"] or 128, burst=found["burst"])
+        lane = Lane(MODEL, found["rpm"], found["tpm"], 128, burst=found["burst"])
         provider.ledger.set_quota(limits.declared_quota(lane))
         refusals, began = provider.refusals, provider.now()
         assert quota.requests is not None
