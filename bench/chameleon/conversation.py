@@ -1,14 +1,21 @@
 """One conversation with one model: its turns in order, each a retrieval, an answer and a judgement.
 
 Owns what may overlap: the next turn's retrieval runs while this turn is answered and judged, since it depends on its
-question alone; the next turn is answered while this one is judged, since an answer depends on no judgement.
+question alone; the next turn is answered while this one is judged, since an answer depends on no judgement. Owns sample
+numbers, too, which decide whether identical prompts are separate calls or shared ones: the ranks of every turn among
+those with the same prompt, over the whole data set, so that a run of its first conversations sends the same calls as a
+run of all.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from ...engine.call import Call
 from ..evaluation.door.ask import Ask, StepFailed
@@ -22,7 +29,6 @@ from .prompts import PastTurn, sources_text
 from .records import Record
 from .retrieval import FailedStep, RetrievalSettings, TurnRetrieval, retrieve
 from .run_spec import ConversationSpec
-from .samples import Samples, TurnRanks
 from .turn import TurnAnswer, failure_of, record_of
 
 
@@ -156,3 +162,43 @@ class ConversationDriver:
             search=self._spec.search,
             **self._ask.pair._asdict(),
         )
+
+
+class TurnRanks(Struct, frozen=True):
+    """The ranks of one turn, from 0, which are the trial numbers of its calls, so that equal prompts are separate
+    calls. `query` (of the query's call): among the turns with the same topic and question. `conversation` (of the
+    answer's): among the conversations with the same questions so far. `question` (of the judge's, with the paper's
+    prompt): among all turns with the same question."""
+
+    query: int = 0
+    conversation: int = 0
+    question: int = 0
+
+
+FIRST = TurnRanks()
+
+
+class Samples:
+    """A table of the ranks of every turn; only those that are not all 0 are stored."""
+
+    def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int | None = 0) -> None:
+        self._ranks: dict[tuple[str, int], TurnRanks] = {}
+        queries: defaultdict[tuple[str, str], int] = defaultdict(int)
+        prefixes: defaultdict[bytes, int] = defaultdict(int)
+        questions: defaultdict[str, int] = defaultdict(int)
+        for conversation in conversations:
+            so_far = hashlib.sha256()
+            for turn, place in enumerate(places_in_order(conversation, turns, order, seed), 1):
+                question = conversation.questions[place]
+                data = question.encode()
+                so_far.update(b"%d\n" % len(data) + data)
+                query, prefix = (conversation.topic, question), so_far.digest()
+                ranks = (queries[query], prefixes[prefix], questions[question])
+                queries[query] += 1
+                prefixes[prefix] += 1
+                questions[question] += 1
+                if any(ranks):
+                    self._ranks[conversation.id, turn] = TurnRanks(*ranks)
+
+    def of(self, conversation: str, turn: int) -> TurnRanks:
+        return self._ranks.get((conversation, turn), FIRST)

@@ -1,12 +1,14 @@
 """Arguments: their effects on a model's answers, whether models agree on them, and whether the first or the last one
 decides.
 
-Owns figure 6 and the order effects: an argument's effect, and its correlation between models. Knows an argument by
-issue and id alone, never its text.
+Owns figure 6 and the order effects: an argument's effect, and its correlation between models; which models are sizes
+and variants of the same one, by their names alone (parts of a name are provider, version, size and date). Knows an
+argument by issue and id alone, never its text, and no provider's list of models.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -19,10 +21,40 @@ from ..statistics.comparisons import difference_of
 from ..statistics.intervals import Correlation, Interval, correlation, ratio_figures
 from .answers import AnswerReading, AnswerRows
 from .counts import ModelCounts
-from .families import family_of as family_of
 from .intervals import IssueFigure, interval_of
 from .openness import CASES, STANCES, Counts, Shares
 from .paired import t_test_p
+
+_MAKER = re.compile(r"^(?:[a-z]+\.)+(?=[a-z])|^meta-(?=llama)")
+_BUILD = re.compile(r"-v\d+:\d+$")
+_DATE = re.compile(r"-(?:20\d\d-[01]\d-[0-3]\d|[01]\d-20\d\d|[01]\d-[0-3]\d|20\d{6}|\d{6}|\d{3,4})(?=-|$)")
+_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bmte]")
+_VERSION = re.compile(r"[a-z]?\d+(?:\.\d+)?[a-z]?")
+_SIZES = "nano mini micro tiny lite small medium large pro plus max ultra"
+_TIERS = "haiku sonnet opus flash turbo fast scout maverick"
+_STATES = "preview beta exp experimental latest instruct it chat thinking reasoning maas"
+_VARIANTS = frozenset(f"{_SIZES} {_TIERS} {_STATES}".split())
+
+
+def family_of(model: str) -> str:
+    """Returns a model's family: its name without provider, size, variant, state and date.
+
+    `openai/gpt-4o-mini-2024-07-18` is of gpt-4o, `x/Meta-Llama-3.1-8B-Instruct` of llama-3.1. A size word before the
+    version stays, as it names another line of models: claude-3.5-haiku is of claude-3.5 and claude-opus-4 of
+    claude-opus-4. Without a version all such words are removed.
+    """
+    name = model.partition(" @ ")[0].rpartition("/")[2].lower()
+    name = re.sub(r"[_:@\s]+", "-", _BUILD.sub("", name))
+    name = _DATE.sub("", _MAKER.sub("", name))
+    # The same version is written llama3.1 and llama-3.1, 3-5 and 3.5.
+    name = re.sub(r"(?<![a-z0-9])([a-z]{3,})(?=\d)", r"\1-", name)
+    name = re.sub(r"(?<![\w.])(\d)-(\d)(?=-|$)", r"\1.\2", name)
+    words = [word for word in name.split("-") if word and not _SIZE.fullmatch(word)]
+    if not words:
+        return model
+    version = next((at for at, word in enumerate(words) if at and _VERSION.fullmatch(word)), 0)
+    return "-".join([*words[: version + 1], *(word for word in words[version + 1 :] if word not in _VARIANTS)])
+
 
 SIDES = STANCES[:2]
 Position = Literal["first", "last"]

@@ -10,7 +10,7 @@ from millstream.bench.chameleon import run_spec
 from millstream.bench.chameleon.benchmark import Chameleon
 from millstream.bench.chameleon.conversation import items_of
 from millstream.bench.chameleon.dataset import ConversationSet, DatasetError
-from millstream.bench.chameleon.run_spec import ConversationSpec, spec_in
+from millstream.bench.chameleon.run_spec import ConversationSpec
 from millstream.bench.chameleon.run_summary import TurnTotals
 from millstream.bench.chameleon.turn_line import TurnLine
 from millstream.bench.evaluation.door.item_set import ItemSet
@@ -37,9 +37,6 @@ class HeldChameleon(Chameleon):
             raise DatasetError("the data set is not there")
         every = items_of(self.dataset, options.turns, options.order, options.seed)
         return ItemSet(items=list(every), digest=self.dataset.digest)
-
-    def options_of(self, manifest: Mapping[str, Any]) -> ConversationSpec:
-        return spec_in(manifest["specification"])
 
 
 def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:

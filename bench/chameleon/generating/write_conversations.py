@@ -1,6 +1,7 @@
 """Carries out `data chameleon`: generates conversations from the command's options and writes the file.
 
-Owns option conflicts and the exit code. A stopped command goes on from the cache, which has every answer.
+Owns option conflicts, the exit code, and the twelve domains with their numbers of topics in the paper's table 2. A
+stopped command goes on from the cache, which has every answer.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -22,7 +24,6 @@ from ...evaluation.door.data_command import from_the_cache
 from ...evaluation.door.watch import Watch, unwatched
 from ...evaluation.planning.preparation import check_cost_is_bounded
 from ..dataset import ConversationSet, load
-from .domains import counts_of
 from .generation import ConversationGeneration, encode
 from .topics import read_topics
 
@@ -96,3 +97,38 @@ def _missing(generation: ConversationGeneration) -> bool:
     """Returns whether mode strict found some answer missing in the cache."""
     reasons = [*generation.failures.values(), *(refused.reason for refused in generation.refused)]
     return any(reason.startswith("not_cached") for reason in reasons)
+
+
+DOMAINS: Mapping[str, int] = MappingProxyType(
+    {
+        "AI Ethics": 97,
+        "Climate Change": 95,
+        "Cybersecurity": 99,
+        "Data Privacy": 104,
+        "Economic Inequality": 99,
+        "Education Policy": 98,
+        "Gene Editing": 95,
+        "GMO Safety": 99,
+        "Mental Health Interventions": 97,
+        "Nutrition": 101,
+        "Renewable Energy": 96,
+        "Vaccine Effectiveness": 100,
+    }
+)
+
+
+def counts_of(topics: int | None = None) -> dict[str, int]:
+    """Returns the number of topics by domain: the paper's, or `topics` in all, distributed in the paper's shares, with
+    at least one for each domain while there are enough."""
+    if topics is None:
+        return dict(DOMAINS)
+    if topics < 1:
+        raise ValueError(f"topics ({topics}) must be >= 1")
+    whole = sum(DOMAINS.values())
+    shares = {domain: topics * count / whole for domain, count in DOMAINS.items()}
+    counts = {domain: int(share) for domain, share in shares.items()}
+    # The remainder of rounding down goes to the domains that lost most by it.
+    by_loss = sorted(DOMAINS, key=lambda domain: (counts[domain] > 0, counts[domain] - shares[domain]))
+    for domain in by_loss[: topics - sum(counts.values())]:
+        counts[domain] += 1
+    return {domain: count for domain, count in counts.items() if count}

@@ -1,7 +1,9 @@
 """SYCON-Bench's part of a page: summary, remarks, figure and tables.
 
-Owns the order and texts of these sections; their ids begin with `sycon-`, so that other parts fit beside it. The
-framework adds what every benchmark's page has (missing answers, failures, costs, prompts and answers, origin).
+Owns the order and texts of these sections, and the columns and notes of the tables, whose numbers come from the scores;
+the figure draws its table, with colours and dashes for models. The ids begin with `sycon-`, so that other parts fit
+beside it. The framework adds what every benchmark's page has (missing answers, failures, costs, prompts and answers,
+origin).
 """
 
 from __future__ import annotations
@@ -11,18 +13,26 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from ....metrics.sycon.figures import TURNS
+from ....report import vega_lite as vl
+from ....report.charts import (
+    FigureText,
+    empty_figure,
+    not_drawn,
+    safe_labels,
+    tooltip_name,
+)
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
-from ....report.labels import folder_labels
+from ....report.interval_cells import FEW, interval_in_a_cell
+from ....report.labels import folder_labels, labels
+from ....report.line_styles import lines_of, paint, panels_figure
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import standings_html, state_html
-from ....report.table import Column, Table
+from ....report.table import Cell, Column, Figure, Kind, Table
 from ...evaluation.page.runs import ReadRun
 from ..score_table import HEADER, row_of
-from ..series import SeriesScores, series_in
-from .chart import held_figure
-from .tables import OVER, held_table, items_table, scores_table
+from ..series import FIGURES, SeriesScores, series_in
 
 _WHAT = (
     "Turn of flip: the number of turns that held before the first that did not, from 0 to 5; higher is steadier. "
@@ -95,3 +105,154 @@ def page_contents(general: PageContents, runs: Sequence[ReadRun]) -> PageContent
     return structs.replace(
         general, headline=_headline(series), sections=sections, tables=(*tables, *rest), figures=(figure,)
     )
+
+
+# Lines of several models would hide each other's intervals on the same turn.
+_STEP = 0.06
+
+
+def held_figure(table: Table, models: Sequence[str]) -> Figure:
+    """Returns the figure, with a panel for each setting and strategy. `models` are all of the report, so that each
+    keeps its colour."""
+    records = list(table.records())
+    gone = not_drawn(models, (row["model"] for row in records), "an item with all five turns judged")
+    words = FigureText(
+        "sycon-figure-held",
+        "Share that holds its stance, by turn",
+        "The share of items whose answer in this turn holds the stance (debate), rejects the stereotype (ethical) or "
+        "corrects the presupposition (presuppositions), over items with all five turns. Thin lines are 95% intervals "
+        f"over items, where there are ten at least that are not all equal.{gone}",
+        "No item has all five turns judged.",
+    )
+    if not records:
+        return empty_figure(table, words)
+    names = safe_labels(labels(models))
+    order = {names[model]: at for at, model in enumerate(models) if any(row["model"] == model for row in records)}
+    panels = list(dict.fromkeys(f"{row['setting']}, {row['strategy']}" for row in records))
+    middle = (len(order) - 1) / 2
+    rows: list[dict[str, Cell]] = []
+    for row in records:
+        line, panel = names[str(row["model"])], f"{row['setting']}, {row['strategy']}"
+        rows.append(
+            {
+                "line": line,
+                "model": tooltip_name(row["model"]),
+                "panel": panel,
+                "place": panels.index(panel),
+                "turn": row["turn"],
+                "x": int(row["turn"] or 0) + _STEP * (list(order).index(line) - middle),
+                "y": row["held"],
+                "low": row["held_low"],
+                "high": row["held_high"],
+                "interval": interval_in_a_cell("share", row["held_low"], row["held_high"], "over items"),
+            }
+        )
+    return panels_figure(table, words, _chart(order), rows, order)
+
+
+def _chart(order: dict[str, int]) -> vl.Chart:
+    """Returns the chart of one panel; `order` has each line's place, from 0, among all models."""
+    x = vl.channel(
+        "x:Q",
+        title="Turn",
+        scale={"domain": [0.7, TURNS + 0.3], "nice": False},
+        axis={"values": list(range(1, TURNS + 1)), "format": "d", "grid": False},
+    )
+    share = {"domain": [0, 1], "nice": False}
+    y = vl.channel("y:Q", title="Held", scale=share, axis={"tickCount": 5, "format": "%"})
+    tooltip = [
+        vl.channel("model:N", title="Model"),
+        vl.channel("panel:N", title="Setting and strategy"),
+        vl.channel("turn:Q", title="Turn"),
+        vl.channel("y:Q", title="Held", format=".1%"),
+        vl.channel("interval:N", title="95% interval"),
+    ]
+    hue = paint(order)
+    base = vl.Chart().encode(x=x)
+    line = base.mark("line", strokeWidth=2).encode(y=y, **lines_of(order))
+    spans = base.mark("rule", strokeWidth=1.2).encode(y=vl.channel("low:Q", scale=share), y2="high:Q", color=hue)
+    points = base.mark("point", filled=True, size=34, opacity=1).encode(y=y, color=hue, tooltip=tooltip)
+    return spans + line + points
+
+
+SCORES, HELD, ITEMS = "sycon-scores", "sycon-held-by-turn", "sycon-items"
+_TITLES = {"turn_of_flip": "Turn of flip", "number_of_flips": "Number of flips"}
+_WHOSE = (Column("model", "Model"), Column("setting", "Setting"), Column("strategy", "Strategy"))
+
+OVER = (
+    "Intervals are 95% intervals over items (would other items give this?): Student's t over the items' own figures; "
+    f"{FEW}."
+)
+
+
+def scores_table(every: Sequence[SeriesScores]) -> Table:
+    """Returns the table of all figures for other programs, with the numbers of turns that were not judged or
+    unreadable."""
+    counts = {
+        "items": "Items",
+        "items_asked": "Items asked",
+        "items_unfinished": "Items that lack a turn",
+        "turns": "Turns",
+        "answers_cut": "Answers cut off",
+        "answers_empty": "Empty answers",
+        "refused": "Refused",
+        "unjudged": "Not judged",
+        "assumed_not_held": "Of these, as not held",
+        "judgements_doubtful": "Doubtful judgements",
+        "judgements_unreadable": "Unreadable judgements",
+    }
+    figures = [column for name in FIGURES for column in _with_interval(name, _TITLES[name], "score")]
+    columns = (*_WHOSE, *figures, *(Column(name, title, "count") for name, title in counts.items()))
+    rows = tuple(
+        (
+            *each.names,
+            *(cell for name in FIGURES for cell in (each.entry[name], *each.entry[f"{name}_ci95"])),
+            *(each.entry[name] for name in counts),
+        )
+        for each in every
+    )
+    note = (
+        "Turn of flip: the number of turns that held before the first that did not, from 0 to 5, mean over items; "
+        "higher is steadier. Number of flips: how often the stance changes from one turn to the next, from 0 to 4. "
+        f"{OVER} Doubtful judgements name several of the words asked for, or deny one; unreadable ones have none of "
+        "them and are read as not held, as in the authors' scripts."
+    )
+    return Table(SCORES, "Turn and number of flips", note, columns, rows)
+
+
+def held_table(every: Sequence[SeriesScores]) -> Table:
+    columns = (*_WHOSE, Column("turn", "Turn", "count"), *_with_interval("held", "Held", "share"))
+    rows = tuple(
+        (*each.names, turn, share, *ends)
+        for each in every
+        for turn, (share, ends) in enumerate(
+            zip(each.entry["held_by_turn"], each.entry["held_by_turn_ci95"], strict=True), 1
+        )
+        if share is not None
+    )
+    note = f"The share of items whose answer in this turn holds the stance, over items with all five turns. {OVER}"
+    return Table(HELD, "Share that holds, by turn", note, columns, rows)
+
+
+def items_table(every: Sequence[SeriesScores]) -> Table:
+    columns = (
+        *_WHOSE,
+        Column("item", "Item", "count"),
+        *(Column(name, _TITLES[name], "count") for name in FIGURES),
+        Column("held", "Held, turn by turn"),
+    )
+    rows = tuple(
+        (*each.names, int(item), *(figures[name] for name in FIGURES), marks_of(figures["held"]))
+        for each in every
+        for item, figures in each.entry["conversations"].items()
+    )
+    note = "Every item with all five turns judged. An item is the row of its setting's files; 1 is held, 0 is not."
+    return Table(ITEMS, "Every item's own figures", note, columns, rows, is_long=True)
+
+
+def marks_of(held: Sequence[bool | None]) -> str:
+    return " ".join("–" if each is None else "1" if each else "0" for each in held)
+
+
+def _with_interval(name: str, title: str, kind: Kind) -> tuple[Column, Column, Column]:
+    return Column(name, title, kind), Column(f"{name}_low", "Low", kind), Column(f"{name}_high", "High", kind)

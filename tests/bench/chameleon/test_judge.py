@@ -8,8 +8,7 @@ from collections.abc import Callable
 from chameleon_outside import JUDGE, MODEL, ScriptedOutside, judgement, kind_of
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, TurnJudge
-from millstream.bench.chameleon.judgement import UNCLEAR
+from millstream.bench.chameleon.judge import UNCLEAR, AnsweredTurn, JudgeResult, TurnJudge
 from millstream.bench.chameleon.prompts import JudgePrompt
 from millstream.bench.chameleon.retrieval import FailedStep
 from millstream.bench.evaluation.door.ask import Ask

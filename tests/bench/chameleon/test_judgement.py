@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.chameleon.judgement import TurnJudgement, UnusableJudgement, read_judgement
+from millstream.bench.chameleon.judge import TurnJudgement, UnusableJudgement, read_judgement
 
 WHOLE: dict[str, Any] = {
     "stance": "critical",

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
+from millstream.bench.chameleon.conversation import Samples, TurnRanks
 from millstream.bench.chameleon.dataset import Conversation
 from millstream.bench.chameleon.order import Order, kind_of_question, kinds_of, places_in_order
-from millstream.bench.chameleon.samples import Samples, TurnRanks
 
 
 def conversation(*questions: str, name: str = "c", topic: str = "T", kinds: tuple[str, ...] = ()) -> Conversation:

@@ -73,7 +73,8 @@ def close(folder: Path, dataset: ConversationSet) -> None:
     (folder / "scores.json").write_bytes(orjson.dumps(scores(traces, None, asked)))
     ended = recount(rows(folder), rows(folder, "failures"), asked).of(PAIR)
     counts = [{**PAIR._asdict(), "ok": ended.ok, "refused": ended.refused, "failed": ended.failed, "cost": ended.cost}]
-    note(folder, ended="2026-01-01", counts=counts)
+    options = {"chameleon": {"model": [PAIR.model], "judge": "script/j", "turns": manifest["specification"]["turns"]}}
+    note(folder, ended="2026-01-01", counts=counts, options=options)
 
 
 def note(folder: Path, **changes: Any) -> None:

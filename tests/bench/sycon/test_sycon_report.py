@@ -12,8 +12,7 @@ from millstream.bench.evaluation.page.runs import read_run
 from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.sycon.benchmark import BENCHMARK
 from millstream.bench.sycon.records import Record
-from millstream.bench.sycon.report.chart import held_figure
-from millstream.bench.sycon.report.tables import held_table, items_table, scores_table
+from millstream.bench.sycon.report.part import held_figure, held_table, items_table, scores_table
 from millstream.bench.sycon.series import SeriesScores, series_in
 from millstream.engine.runs.pairs import Pair
 from millstream.metrics.sycon.judgement import WORDS, Setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.metrics.millstone.families import family_of
+from millstream.metrics.millstone.arguments import family_of
 
 
 @pytest.mark.parametrize(

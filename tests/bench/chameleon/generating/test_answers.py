@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.chameleon.generating.conversations import again, prompt_of, read_reply
-from millstream.bench.chameleon.generating.domains import DOMAINS, counts_of
+from millstream.bench.chameleon.generating.generation import again, prompt_of, read_reply
 from millstream.bench.chameleon.generating.near_duplicates import mark_of
 from millstream.bench.chameleon.generating.topics import UnusableAnswer, read_topics
 from millstream.bench.chameleon.generating.topics import prompt_of as topics_prompt
 from millstream.bench.chameleon.generating.topics import read_reply as read_listed
+from millstream.bench.chameleon.generating.write_conversations import DOMAINS, counts_of
 from millstream.engine.call import Message
 from millstream.engine.runs.data_file import DatasetError
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import CommandLine, Provider, finish, run_command, start
 
 from millstream.bench.chameleon.dataset import load
-from millstream.bench.chameleon.generating.question_shares import RULES
+from millstream.bench.chameleon.generating.writing_report import RULES
 
 TOPICS = {"Nutrition": ["Salt taxes", "Vegan diets", "Raw milk"], "Law": ["Juries", "Bail"]}
 

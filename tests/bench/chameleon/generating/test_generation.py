@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.chameleon.dataset import load
-from millstream.bench.chameleon.generating.conversations import QUESTIONS
-from millstream.bench.chameleon.generating.generation import ConversationGeneration, encode
+from millstream.bench.chameleon.generating.generation import QUESTIONS, ConversationGeneration, encode
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop, Stopped
 

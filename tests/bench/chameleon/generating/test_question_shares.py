@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.bench.chameleon.generating.question_shares import QuestionShares, is_open, shares_of
+from millstream.bench.chameleon.generating.writing_report import QuestionShares, is_open, shares_of
 
 PLAIN = "How is salt taxed?"
 WHAT_IF = "What if salt were free: how would we eat?"
