@@ -189,7 +189,7 @@ class MillStone(ItemBenchmark[GridRecord]):
         return listed_grid(manifest)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
-        from .load_prompts import load_prompts
+        from .sample import load_prompts
 
         return load_prompts(dataset)
 

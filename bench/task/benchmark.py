@@ -166,7 +166,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return [Path(kept["file"]).name, *options]
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
-        from .load_prompts import load_prompts
+        from .files import load_prompts
 
         return load_prompts(dataset)
 

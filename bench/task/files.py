@@ -17,8 +17,12 @@ from types import ModuleType
 
 from msgspec import Struct, structs
 
+from ...configuration.errors import UsageError
 from ...engine.missing import missing_module
+from ..evaluation.door.benchmark import LoadPrompts
 from .declared import nearest_argument, task_from
+from .options import split_name
+from .questions import questions_of
 from .rows import TaskError, shown
 from .task import Task
 
@@ -151,3 +155,19 @@ def _what_to_do(error: BaseException) -> str:
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
+
+
+ROWS_MOST = 5_000
+
+
+def load_prompts(file: Path | None) -> LoadPrompts:
+    """Returns the questions of the task in a file: all, or `ROWS_MOST` spread over its data. Executes the file. Raises
+    UsageError without a file."""
+    if file is None:
+        raise UsageError("--dataset: expected the file that declares the task, as capitals.py, got its kind alone")
+    loaded = load_task(*split_name(str(file)))
+    questions = questions_of(loaded.task, loaded.base)
+    count = min(len(questions), ROWS_MOST)
+    chosen = [questions[at * len(questions) // count] for at in range(count)]
+    many = f"{count:,}" if count == len(questions) else f"{count:,} of the {len(questions):,}"
+    return LoadPrompts([question.input for question in chosen], f"{many} questions of the task {loaded.task.name}")
