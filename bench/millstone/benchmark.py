@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
+from ...engine.remarks import remark
 from ...engine.runs.pairs import Pair
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, PublishedCounts, RunBasis
 from ..evaluation.door.item import Item
@@ -164,14 +165,12 @@ class MillStone(ItemBenchmark[GridRecord]):
         return expected
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:
-        from .report.folders import read
+        from .report.folders import label_lines, read
 
-        return read(path, manifest, fix_orientation=bool(given.get("fix_orientation")), read_as=given.get("read"))
-
-    def run_remarks(self, run: AnswerFolder) -> Sequence[str]:
-        from .report.folders import label_lines
-
-        return label_lines(run)
+        run = read(path, manifest, fix_orientation=bool(given.get("fix_orientation")), read_as=given.get("read"))
+        for line in label_lines(run):
+            remark(line)
+        return run
 
     def report(
         self, runs: Sequence[AnswerFolder | CountsTable], given: Mapping[str, Any], flags: Sequence[str]
@@ -189,7 +188,7 @@ class MillStone(ItemBenchmark[GridRecord]):
         return listed_grid(manifest)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
-        from .sample import load_prompts
+        from .work import load_prompts
 
         return load_prompts(dataset)
 

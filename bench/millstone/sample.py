@@ -2,21 +2,16 @@
 configurations and trials.
 
 Owns which items are chosen and in which order. Every item has the same probability, and each beginning of the order is
-spread as the whole is, so that a sample can be cut short or made larger later. A load test sends a sample, too.
+spread as the whole is, so that a sample can be cut short or made larger later.
 """
 
 from __future__ import annotations
 
 from itertools import count
 from math import gcd
-from pathlib import Path
 
-from ..evaluation.door.benchmark import LoadPrompts
-from .dataset import load
 from .draws import DrawStream
 from .grid import Grid
-from .labels import compared
-from .work import SAMPLE
 
 SAMPLE_VERSION = 2
 # Configurations that follow each other in a protocol's table are alike.
@@ -46,19 +41,3 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
         config = grid.configs[_STRIDE * pair % len(grid.configs)].name
         ids.append(f"{issues[at].id}/{pair % grid.templates + 1}/{config}/{trial}")
     return ids
-
-
-# Enough prompts to include all kinds of a grid, few enough to be held in memory.
-GRID_MOST = 5_000
-
-
-def load_prompts(dataset: Path | None) -> LoadPrompts:
-    """Returns the prompts of a run over a data set (None: the sample), or 5,000 of them spread over the whole grid if
-    there are more."""
-    grid = Grid(load(dataset or SAMPLE))
-    wanted = set(sample_ids(grid, GRID_MOST))
-    prompts = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]
-    many = f"{len(prompts):,}" if len(prompts) == len(grid) else f"{len(prompts):,} of the {len(grid):,}"
-    labels = compared(grid.dataset, range(1, grid.templates + 1))
-    differ = f"; its {labels.used} (a load test reads no label)" if labels.mismatches else ""
-    return LoadPrompts(prompts, f"{many} prompts of MillStone's grid ({grid.dataset.name}){differ}")

@@ -1,4 +1,4 @@
-"""MillStone's part of a prepared run, and of the tables of its scores.
+"""MillStone's part of a prepared run, of the tables of its scores, and of load tests.
 
 Owns the checks of its options and their messages, and what a manifest keeps so that `resume` needs only the folder.
 """
@@ -21,7 +21,7 @@ from ...engine.runs.pairs import Pair
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
-from ..evaluation.door.benchmark import RunBasis
+from ..evaluation.door.benchmark import LoadPrompts, RunBasis
 from ..evaluation.door.expected import Remainder
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.kept_options import kept_options
@@ -188,3 +188,19 @@ def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, An
 def silence_of(manifest: Mapping[str, Any]) -> Silence:
     """Returns a run's reading of silence; "unscored" if the manifest has none."""
     return "literal" if kept_options(manifest, "millstone").get("silence") == "literal" else "unscored"
+
+
+# Enough prompts to include all kinds of a grid, few enough to be held in memory.
+GRID_MOST = 5_000
+
+
+def load_prompts(dataset: Path | None) -> LoadPrompts:
+    """Returns the prompts of a run over a data set (None: the sample), or 5,000 of them spread over the whole grid if
+    there are more."""
+    grid = Grid(load(dataset or SAMPLE))
+    wanted = set(sample_ids(grid, GRID_MOST))
+    prompts = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]
+    many = f"{len(prompts):,}" if len(prompts) == len(grid) else f"{len(prompts):,} of the {len(grid):,}"
+    labels = compared(grid.dataset, range(1, grid.templates + 1))
+    differ = f"; its {labels.used} (a load test reads no label)" if labels.mismatches else ""
+    return LoadPrompts(prompts, f"{many} prompts of MillStone's grid ({grid.dataset.name}){differ}")

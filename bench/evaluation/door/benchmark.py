@@ -327,10 +327,6 @@ class ItemBenchmark(Generic[_Record]):
         manifest, there must be records."""
         return None
 
-    def run_remarks(self, run: Any) -> Sequence[str]:
-        """Returns sentences that a reader must know about the records of `read_run`."""
-        return ()
-
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents | None:
         """Returns the benchmark's own part of a report page on these runs; None: the general one. `given` are the
         readings, `flags` the same as command-line words."""

@@ -78,8 +78,6 @@ def run(options: argparse.Namespace) -> int:
     for path in paths:
         note(f"millstream: reading {path}")
         runs.append(read(path, readings))
-        for line in runs[-1].benchmark.run_remarks(runs[-1].records):
-            note(f"millstream: {line}")
     tables = dict.fromkeys(Path(path).absolute() for path in options.counts)
     runs += [read_counts(path, readings) for path in tables]
     note("millstream: computing the tables, drawing the figures")

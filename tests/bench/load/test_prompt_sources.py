@@ -16,8 +16,7 @@ from millstream.bench.load.prompt_file import read_prompts
 from millstream.bench.made_prompts.prompts import CallParameters, Prompt
 from millstream.bench.millstone.dataset import load
 from millstream.bench.millstone.grid import Grid
-from millstream.bench.millstone.sample import GRID_MOST
-from millstream.bench.millstone.work import SAMPLE
+from millstream.bench.millstone.work import GRID_MOST, SAMPLE
 from millstream.configuration.errors import UsageError
 from millstream.engine.call import Message
 
