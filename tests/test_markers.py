@@ -14,7 +14,8 @@ from needs import GUARD, Needs
 
 START: dict[str, Callable[[], object]] = {
     "subprocess": lambda: subprocess.run([sys.executable, "-c", ""], check=True),
-    "multiprocessing": multiprocessing.get_context("spawn").Process(target=print).start,
+    # Made when it is started: a fork that runs the tests may start none that another process has made.
+    "multiprocessing": lambda: multiprocessing.get_context("spawn").Process(target=print).start(),
 }
 
 

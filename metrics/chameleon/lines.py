@@ -55,6 +55,7 @@ class StoredTurn(Struct):
     stance: str | None = None
     confidence: _Unit | None = None
     judge_confidence: _Unit | None = None
+    judge_temperature: float | None = None
     rationale: str | None = None
     retrieved: list[_SourceLine] | None = None
     cited: list[str] | None = None
@@ -140,7 +141,8 @@ class Troubles(Struct):
     turns without a clear stance: `empty` answers (`empty_cut` of them cut at max_tokens), `refused_unclear` refusals,
     `unjudged` answers without a readable verdict (`judge_empty` of them with an empty reply of the judge), and those
     that the judge called unclear. Of the judge's replies, `repaired` were asked for twice, `unreadable` even so, and
-    `without_number` had no confidence of its own.
+    `without_number` had no confidence of its own. `judged_at` counts the judged turns by the temperature that the judge
+    was sent, None: none.
     """
 
     turns: int = 0
@@ -162,6 +164,7 @@ class Troubles(Struct):
     shortened: int = 0
     invalid_citations: int = 0
     pages: Counter[str] = field(default_factory=Counter)
+    judged_at: Counter[float | None] = field(default_factory=Counter)
 
     def note(self, record: StoredTurn, stance: str, confidence: float | None) -> None:
         """Counts one more turn, with the stance and confidence read from its line."""
@@ -174,6 +177,7 @@ class Troubles(Struct):
         self.without_text += pages_in(record) == 0
         self.unreadable += record.raw_judgement is not None
         self.repaired += record.judge_repaired
+        self.judged_at[record.judge_temperature] += confidence is not None or record.raw_judgement is not None
         self.without_number += record.judge_confidence is None and confidence is not None
         self.without_hits += record.retrieved == []
         self.search_remarks += bool(record.search_remarks)

@@ -120,7 +120,8 @@ def test_a_temperature_that_a_judge_of_chameleon_refuses_is_told_by_the_summary_
         sentence = f"the judge {judge} refused temperature 0: it judged 2 answers at its own"
         assert done.out.count(sentence) == (text == "not sent"), done.out
         assert cli("report", text, "--out", f"{text}-page").code == 0
-        assert f", temperature {text}, prompt extended" in (tmp_path / f"{text}-page/report.html").read_text()
+        page = (tmp_path / f"{text}-page/report.html").read_text()
+        assert f"<dt>Judge temperature</dt><dd>{text}</dd>" in page
 
 
 @pytest.mark.parametrize("judge", JUDGES)

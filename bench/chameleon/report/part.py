@@ -18,11 +18,10 @@ from ....engine.remarks import remark
 from ....engine.runs.pairs import NOT_SENT
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.chameleon.readings import Readings
-from ....metrics.chameleon.scores import pair_entry
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
-from ....report.html_tables import table_html
-from ....report.interval_cells import OVER
+from ....report.html_tables import shown_value, table_html
+from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
 from ....report.packing import packed
 from ....report.sections import (
@@ -43,16 +42,14 @@ from ....report.standings import (
     standings_html,
     state_html,
 )
-from ....report.table import PUBLISHED, Cell, Column, Table
+from ....report.table import PUBLISHED, Cell, Column, Kind, Table
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
-from ..options import COLUMNS
 from ..readings import fields_of
-from ..score_table import cells
 from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import manner, unlike
-from .panel import ConversationScores, conversation_scores, pair_name
+from .panel import ConversationScores, conversation_scores
 from .published import OVERALL
 from .remarks import choices, of_samples, remarks
 from .runs import ConversationRun
@@ -64,7 +61,7 @@ from .tables_scores import (
     temperatures_table,
 )
 from .tables_turns import (
-    answers_table,
+    answers_tables,
     confidence_table,
     conversations_table,
     pages_table,
@@ -90,6 +87,10 @@ def page_contents(
     for run in labelled:
         try:
             settings = {} if run.manifest is None else manner(run.manifest)
+            # What a run planned, a judge may have refused.
+            if sent := {each for troubles in run.traces.troubles.values() for each in +troubles.judged_at}:
+                texts = ("not sent" if each is None else f"{each:g}" for each in sorted(sent, key=str))
+                settings["judge temperature"] = " and ".join(texts)
             origins.append(origin_of(benchmark, run.manifest, run.label, run.turns, settings))
         except (KeyError, TypeError, AttributeError) as error:
             folder = run.records.parent
@@ -131,7 +132,7 @@ def contents(
         scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
         style=package.joinpath("conversations.css").read_text("utf-8"),
     )
-    sections = _sections(every, made, browser_html(conversations))
+    sections = _sections(every, browser_html(conversations))
     return structs.replace(every, headline=_headline(every), sections=sections)
 
 
@@ -146,7 +147,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         shares_table(conversation_scores),
         temperatures_table(conversation_scores),
         turns_table(conversation_scores),
-        answers_table(conversation_scores),
+        *answers_tables(conversation_scores),
         pages_table(conversation_scores),
         conversations_table(conversation_scores),
     ]
@@ -175,10 +176,10 @@ def _title(made: ConversationScores) -> str:
     return f"Chameleon: {who} in {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
 
 
-def _sections(contents: PageContents, made: ConversationScores, conversations: str) -> tuple[Section, ...]:
+def _sections(contents: PageContents, conversations: str) -> tuple[Section, ...]:
     of_paper, behind, rest = shared_out(contents, _PREFIX)
     return (
-        Section(f"{_PREFIX}summary", "Summary", _summary(contents, made)),
+        Section(f"{_PREFIX}summary", "Summary", _summary(contents)),
         Section(f"{_PREFIX}warnings", "Read with care", remarks_html(contents.remarks)),
         Section(
             f"{_PREFIX}tables",
@@ -202,7 +203,7 @@ def _sections(contents: PageContents, made: ConversationScores, conversations: s
     )
 
 
-def _summary(contents: PageContents, made: ConversationScores) -> str:
+def _summary(contents: PageContents) -> str:
     return "".join(
         (
             state_html(
@@ -212,7 +213,7 @@ def _summary(contents: PageContents, made: ConversationScores) -> str:
                 "Conversations with turns missing enter no mean.",
                 contents.unmeasured,
             ),
-            table_html(_scores(made), f"{_PREFIX}scores"),
+            table_html(_scores(contents.tables), f"{_PREFIX}scores"),
             '<p class="note">Means ± standard deviations across scored conversations. Ranks are by the mean score '
             "among the models at one temperature, the lowest first; above a tenth of its conversations unscored a "
             "model has none, nor have models whose order would be another with re-use 0 for turns without a source. "
@@ -257,12 +258,32 @@ def _pair_of(row: Mapping[str, Cell]) -> str:
     return str(row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}")
 
 
-def _scores(made: ConversationScores) -> Table:
-    """Returns the scores of each pair in the columns that a run prints."""
-    columns = (Column("model", "Model"), *map(Column, COLUMNS, COLUMNS))
-    ranks = made.ranks
-    rows = (
-        (pair_name(sample), *cells(pair_entry(sample, ranks[sample.pair], made.troubles(sample))))
-        for sample in made.samples
+def _scores(tables: Sequence[Table]) -> Table:
+    """Returns table 1 without published and overall rows, each mean and its deviation in one cell."""
+    [table] = [table for table in tables if table.name == _SCORES]
+    rows = []
+    for row in table.records():
+        if row["source"] == PUBLISHED or row["model"] == OVERALL:
+            continue
+        scored, unscored = int(row["conversations"] or 0), int(row["unscored"] or 0)
+        interval = interval_in_a_cell("rate", row["low"], row["high"], row["interval"])
+        rows.append(
+            (
+                *(_pair_of(row), _spread(row, "score"), interval, row["rank"], _spread(row, "srr")),
+                *(row["uncited_turns"], _spread(row, "confidence"), _spread(row, "changes", "score")),
+                f"{scored:,} of {scored + unscored:,}",
+            )
+        )
+    columns = (
+        *(Column("model", "Model"), Column("score", "Chameleon score"), Column("interval", "95% interval")),
+        *(Column("rank", "Rank", "count"), Column("srr", "Source re-use"), Column("uncited_turns", "Uncited", "count")),
+        *(Column("confidence", "Confidence"), Column("changes", "Stance changes"), Column("conversations", "Scored")),
     )
     return Table(f"{_PREFIX}scores", "Scores of Chameleon", "", columns, tuple(rows))
+
+
+def _spread(row: Mapping[str, Cell], name: str, kind: Kind = "rate") -> str | None:
+    mean, std = row[name], row[f"{name}_std"]
+    if mean is None:
+        return None
+    return shown_value(kind, mean) if std is None else f"{shown_value(kind, mean)} ± {shown_value(kind, std)}"

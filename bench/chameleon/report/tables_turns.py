@@ -21,18 +21,18 @@ UNSCORED_NOTE = (
     "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
     "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
 )
-# The columns of counts, with their titles: of conversations, then of turns.
+# The columns of counts, with their titles: what is there, then what befell turns.
 _CONVERSATIONS = {
     "complete": "Complete",
     "incomplete": "Incomplete",
     "undefined": "Undefined",
     "no_change": "No change",
-}
-_TURNS = {
     "expected": "Turns expected",
     "missing": "Turns missing",
     "failed": "Turns failed",
     "held": "Turns held back",
+}
+_TURNS = {
     "turns": "Turns",
     "refused": "Refused",
     "empty": "Empty",
@@ -138,16 +138,17 @@ def turns_table(panel: ConversationScores) -> Table:
     )
 
 
-def answers_table(panel: ConversationScores) -> Table:
-    """Returns the table of what is there and what befell it: conversations, turns, judgements, citations."""
-    columns = [
-        *(Column(name, title, "count") for name, title in (_CONVERSATIONS | _TURNS).items()),
+def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
+    """Returns the tables of what is there and of what befell it: conversations, then turns, judgements, citations."""
+    there = [
+        *(Column(name, title, "count") for name, title in _CONVERSATIONS.items()),
         Column("kinds", "Kinds of failure"),
         Column("steps", "Failed at"),
-        Column("srr_zero", "Re-use with 0 for uncited", "rate"),
         *(Column(f"acknowledged_{stance}", f"Acknowledged, {stance}", "share") for stance in STANCES),
     ]
-    rows: list[tuple[Cell, ...]] = []
+    befell = [Column(name, title, "count") for name, title in _TURNS.items()]
+    befell.append(Column("srr_zero", "Re-use with 0 for uncited", "rate"))
+    rows: tuple[list[tuple[Cell, ...]], ...] = ([], [])
     for sample in panel.samples:
         troubles, status = panel.troubles(sample), panel.status(sample)
         cells: dict[str, Cell] = {
@@ -166,28 +167,34 @@ def answers_table(panel: ConversationScores) -> Table:
             "srr_zero": spread_of([sample], "srr_zero").mean,
             **{f"acknowledged_{each.stance}": each.share for each in acknowledged([sample])},
         }
-        of_turns = (
-            cells[column.name] if column.name in cells else getattr(troubles, column.name) for column in columns
-        )
-        rows.append((sample.pair.model, sample.pair.treatment, *of_turns))
-    return Table(
+        for written, columns in zip(rows, (there, befell), strict=True):
+            values = (cells[each.name] if each.name in cells else getattr(troubles, each.name) for each in columns)
+            written.append((sample.pair.model, sample.pair.treatment, *values))
+    answers = Table(
         "chameleon-answers",
-        "What is there, and what befell it",
+        "What is there",
         "A conversation is complete when every turn that was to be asked is there; only complete ones that are "
         f"scored enter means. {UNSCORED_NOTE} Undefined are conversations of a single turn, or of which a reading "
         "leaves too little for a rate; “no change” are those that never change their stance, whose confidence of "
-        "changes counts as 0 in eq. (2). Turns after one that failed are held back, and asked once it is "
-        "answered. Of all turns there are, empty is an answer without a word, cut one that max_tokens cut off. "
+        "changes counts as 0 in eq. (2). Turns after one that failed are held back, and asked once it is answered. "
+        "Acknowledged: of the turns of scored conversations of which the judge said whether the answer acknowledges "
+        "contradictions, the share that does, by stance.",
+        (MODEL, TEMPERATURE, *there),
+        tuple(rows[0]),
+    )
+    troubles_of_turns = Table(
+        "chameleon-troubles",
+        "What befell turns, judgements and citations",
+        "Of all turns there are, empty is an answer without a word, cut one that max_tokens cut off. "
         "Unclear: no clear stance, by the judge’s word, or since the answer is empty or refused or its judgement "
         "could not be read. Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the "
         "answer, or not readably, so that it has no confidence. Invalid citations are numbers and addresses in an"
         " answer that stand for no page it was shown. A prompt is shortened where it left out earlier turns or "
-        "whole pages; without history is a turn behind the first that was shown none of those before. "
-        "Acknowledged: of the turns of scored conversations of which the judge said whether the answer "
-        "acknowledges contradictions, the share that does, by stance.",
-        (MODEL, TEMPERATURE, *columns),
-        tuple(rows),
+        "whole pages; without history is a turn behind the first that was shown none of those before.",
+        (MODEL, TEMPERATURE, *befell),
+        tuple(rows[1]),
     )
+    return answers, troubles_of_turns
 
 
 def pages_table(panel: ConversationScores) -> Table:
