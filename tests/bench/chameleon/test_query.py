@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.chameleon.query import CHARS_MAX, WORDS_MAX, query_from, query_in
+from millstream.bench.chameleon.retrieval import CHARS_MAX, WORDS_MAX, query_from, query_in
 
 
 @pytest.mark.parametrize(
