@@ -79,7 +79,9 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(120 + 8 * KILLS)
-@pytest.mark.parametrize(("name", "max_cost"), [("run", 3.0), ("batch", 0.15), ("conversations", 3.0)])
+@pytest.mark.parametrize(
+    ("name", "max_cost"), [("run", 3.0), ("batch", 0.15), pytest.param("conversations", 3.0, marks=pytest.mark.long)]
+)
 def test_what_is_billed_stays_under_the_limit_however_often_a_command_is_killed(
     outside: Outside, home: Path, name: str, max_cost: float
 ) -> None:

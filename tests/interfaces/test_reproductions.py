@@ -92,6 +92,7 @@ def test_chameleons_file_plans_three_models_at_three_temperatures(cli: CommandLi
     assert (run["conversations"], run["turns"]) == (216, 3_240)
 
 
+@pytest.mark.long
 @pytest.mark.needs_benchmark("chameleon")
 def test_chameleons_file_runs_whole_on_the_simulated_outside(outside: Outside, tmp_path: Path) -> None:
     # In fewer turns sim/open cites too little for a score, and sim/contrary mostly cites what it was not shown.

@@ -28,6 +28,8 @@ RUNS = {
     "sycon": ("sycon", "--judge", "sim/judge", "--setting", "ethical", "--limit", "1"),
     "chameleon": ("chameleon", "--judge", "sim/judge", "--conversations", "1", "--turns", "2", "--pages", "2"),
 }
+# All are one class: a grid and conversations every day, the others among the long tests.
+NAMES = [name if name in ("task", "chameleon") else pytest.param(name, marks=pytest.mark.long) for name in RUNS]
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def documents(folder: Path) -> tuple[Any, Any, list[Any]]:
     )
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", NAMES)
 def test_another_model_than_was_asked_is_named_in_row_summary_page_and_proof(
     run: Any, cli: CommandLine, tmp_path: Path, name: str
 ) -> None:
@@ -76,7 +78,7 @@ def test_another_model_than_was_asked_is_named_in_row_summary_page_and_proof(
     assert json.loads((tmp_path / "run/scores.json").read_text()) == scores
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", NAMES)
 def test_two_models_are_two_rows_without_a_rank_and_exit_code_3(
     run: Any, cli: CommandLine, tmp_path: Path, name: str
 ) -> None:

@@ -25,6 +25,7 @@ def test_every_turn_has_its_record_and_every_page_is_fetched_once(found: Convers
     assert found.traffic.pages == found.traffic.distinct > 150 and found.traffic.robots == 20
 
 
+@pytest.mark.long
 def test_pages_come_at_the_declared_pace_and_never_above_it(found: ConversationsMeasurement) -> None:
     traffic, rate = found.traffic, 3_600 / 60
     lasted_s = traffic.last_at - traffic.first_at

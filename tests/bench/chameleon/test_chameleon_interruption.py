@@ -45,6 +45,7 @@ def undisturbed(running_outside: Outside, tmp_path_factory: pytest.TempPathFacto
     return home / "run", *running_outside.arrivals()
 
 
+@pytest.mark.long
 def test_a_signal_drains_and_the_same_command_asks_nothing_again(
     outside: Outside, undisturbed: tuple[Path, int, int], tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_signal_drains_and_the_same_command_asks_nothing_again(
     assert scores_of(tmp_path / "run") == scores_of(whole)
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_in_the_middle_of_its_conversations(
     outside: Outside, undisturbed: tuple[Path, int, int], tmp_path: Path
 ) -> None:

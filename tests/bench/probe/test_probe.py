@@ -36,6 +36,7 @@ def test_refusals_for_the_calls_in_flight_are_no_quota_a_minute() -> None:
     assert found.rpm is None or found.rpm <= 1_000
 
 
+@pytest.mark.long
 def test_a_provider_that_never_limits_is_null_and_says_how_far_it_was_tested() -> None:
     bounds = Bounds(max_calls=5_000, max_cost=100.0, requests=800, tokens_a_call=1_000, in_flight=100)
     found = probed(ProbedProvider(AccountQuota(), Manners(told=0.0)), bounds).lanes[MODEL]

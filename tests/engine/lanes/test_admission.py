@@ -74,7 +74,7 @@ def test_a_cancelled_caller_gives_its_slot_back_wherever_it_waits(tmp_path: Path
     import asyncio
     import contextlib
 
-    chance, rounds = random.Random(SEED), times(100, 1000)
+    chance, rounds = random.Random(SEED), times(40, 1000)
     flaky = Fault("server_error", "500", "retry", 500)
     provider = ScriptedProvider(
         lambda prompt, at: flaky if chance.random() < 0.3 else None, latency_s=lambda: chance.uniform(0.01, 0.5)

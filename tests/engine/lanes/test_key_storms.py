@@ -72,7 +72,7 @@ async def weather(seed: int, folder: Path) -> None:
             assert worst_minute([(at, 1) for at, _ in provider.arrivals]) <= lane.rpm
 
 
-@pytest.mark.parametrize("first_seed", range(0, 100, 25))
+@pytest.mark.parametrize("first_seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (25, 50, 75))])
 def test_in_any_storm_over_several_keys_every_run_ends_and_no_call_is_lost_or_doubled(
     first_seed: int, tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=times(150, 3000), deadline=None)
+@settings(max_examples=times(80, 3000), deadline=None)
 @given(moves, st.integers(1, 5000), st.floats(0, 1e6))
 def test_no_true_minute_ever_holds_more_tokens_than_the_quota(
     moves: list[tuple[float, float, float | None, float]], tpm: int, begin: float
@@ -79,7 +79,7 @@ def test_no_true_minute_ever_holds_more_tokens_than_the_quota(
         assert log.total(now) <= tpm
 
 
-@settings(max_examples=times(150, 3000), deadline=None)
+@settings(max_examples=times(80, 3000), deadline=None)
 @given(
     st.lists(st.tuples(st.one_of(st.just(0.0), st.floats(0, 3), st.floats(0, 100)), st.booleans()), max_size=300),
     st.integers(1, 300),
@@ -99,7 +99,7 @@ def test_no_true_minute_ever_holds_more_requests_than_the_quota(
     assert worst_minute(sends) <= rpm
 
 
-@settings(max_examples=times(150, 3000), deadline=None)
+@settings(max_examples=times(80, 3000), deadline=None)
 @given(
     st.lists(
         st.tuples(
