@@ -65,6 +65,7 @@ def note(judge: str) -> str:
     return f"the judge {judge} takes no temperature: none is sent"
 
 
+@pytest.mark.long
 def test_a_judge_that_the_table_knows_to_take_no_temperature_is_sent_none_through_every_door(
     cli: CommandLine, models: StrictModels, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def pilot_of(done: Done) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_intervals_hold_what_the_run_then_takes_and_the_run_pays_for_no_pilots_answer_again(
     cli: CommandLine, outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

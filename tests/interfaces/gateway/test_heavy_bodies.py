@@ -24,7 +24,7 @@ from millstream.providers.llm.serve_bounds import MESSAGES_MAX, MODEL_NAME_MAX, 
 from millstream.providers.llm.serve_dialect import RequestRefusal
 
 # How long others wait is measured here.
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 # `make gateway`: ten bodies of nearly 16 MiB at once.
 SIZE = int(float(os.environ.get("MILLSTREAM_BODY_MIB", "1")) * MIB)

@@ -302,6 +302,7 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
+@pytest.mark.long
 def test_whatever_stands_in_a_conversation_runs_nothing_and_shows_as_text(browser: Browser, hostile_page: Path) -> None:
     with opened(browser, hostile_page) as watched:
         watched.settle()
