@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -38,6 +39,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     take_kept_script()
+    # Clients of others ask for it; Python starts a process for that once, and forks have what was found.
+    platform.processor()
     # Half a gigabyte that stays is no part of any later search.
     gc.collect()
     gc.freeze()
