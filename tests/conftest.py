@@ -39,7 +39,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     take_kept_script()
-    # Clients of others ask for it; Python starts a process for that once, and forks have what was found.
+    # Official clients ask for the processor's name. Python starts a process to find it, and keeps it: here for all
+    # forks.
     platform.processor()
     # Half a gigabyte that stays is no part of any later search.
     gc.collect()

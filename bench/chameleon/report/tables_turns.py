@@ -21,7 +21,7 @@ UNSCORED_NOTE = (
     "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
     "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
 )
-# The columns of counts, with their titles: what is there, then what befell turns.
+# The columns of counts, with their titles: of what was answered, then of problems in turns.
 _CONVERSATIONS = {
     "complete": "Complete",
     "incomplete": "Incomplete",
@@ -139,15 +139,15 @@ def turns_table(panel: ConversationScores) -> Table:
 
 
 def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
-    """Returns the tables of what is there and of what befell it: conversations, then turns, judgements, citations."""
-    there = [
+    """Returns two tables: what was answered, and the problems of turns, judgements and citations."""
+    answered = [
         *(Column(name, title, "count") for name, title in _CONVERSATIONS.items()),
         Column("kinds", "Kinds of failure"),
         Column("steps", "Failed at"),
         *(Column(f"acknowledged_{stance}", f"Acknowledged, {stance}", "share") for stance in STANCES),
     ]
-    befell = [Column(name, title, "count") for name, title in _TURNS.items()]
-    befell.append(Column("srr_zero", "Re-use with 0 for uncited", "rate"))
+    problems = [Column(name, title, "count") for name, title in _TURNS.items()]
+    problems.append(Column("srr_zero", "Re-use with 0 for uncited", "rate"))
     rows: tuple[list[tuple[Cell, ...]], ...] = ([], [])
     for sample in panel.samples:
         troubles, status = panel.troubles(sample), panel.status(sample)
@@ -167,31 +167,31 @@ def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
             "srr_zero": spread_of([sample], "srr_zero").mean,
             **{f"acknowledged_{each.stance}": each.share for each in acknowledged([sample])},
         }
-        for written, columns in zip(rows, (there, befell), strict=True):
+        for written, columns in zip(rows, (answered, problems), strict=True):
             values = (cells[each.name] if each.name in cells else getattr(troubles, each.name) for each in columns)
             written.append((sample.pair.model, sample.pair.treatment, *values))
     answers = Table(
         "chameleon-answers",
-        "What is there",
+        "What was answered",
         "A conversation is complete when every turn that was to be asked is there; only complete ones that are "
         f"scored enter means. {UNSCORED_NOTE} Undefined are conversations of a single turn, or of which a reading "
         "leaves too little for a rate; “no change” are those that never change their stance, whose confidence of "
         "changes counts as 0 in eq. (2). Turns after one that failed are held back, and asked once it is answered. "
         "Acknowledged: of the turns of scored conversations of which the judge said whether the answer acknowledges "
         "contradictions, the share that does, by stance.",
-        (MODEL, TEMPERATURE, *there),
+        (MODEL, TEMPERATURE, *answered),
         tuple(rows[0]),
     )
     troubles_of_turns = Table(
         "chameleon-troubles",
-        "What befell turns, judgements and citations",
+        "Problems of turns, judgements and citations",
         "Of all turns there are, empty is an answer without a word, cut one that max_tokens cut off. "
         "Unclear: no clear stance, by the judge’s word, or since the answer is empty or refused or its judgement "
         "could not be read. Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the "
         "answer, or not readably, so that it has no confidence. Invalid citations are numbers and addresses in an"
         " answer that stand for no page it was shown. A prompt is shortened where it left out earlier turns or "
         "whole pages; without history is a turn behind the first that was shown none of those before.",
-        (MODEL, TEMPERATURE, *befell),
+        (MODEL, TEMPERATURE, *problems),
         tuple(rows[1]),
     )
     return answers, troubles_of_turns

@@ -137,6 +137,25 @@ def test_a_search_engine_that_refuses_leaves_turns_pending_and_says_what_to_do(
     assert finish(resumed, within_s=60).code == 0
 
 
+@pytest.mark.long  # a failed search is tried for some 10 s
+def test_a_retry_sends_a_failed_search_again_which_resume_takes_from_the_cache(
+    outside: Outside, tmp_path: Path
+) -> None:
+    outside.set_search_faults("unresponsive")
+    done = run(tmp_path, outside, "--conversations", "1", "--turns", "1")
+    assert done.code == 3, done.err
+    (failure,) = lines_of(tmp_path / "run/failures.jsonl")
+    assert (failure["status"], failure["step"]) == ("search_failed", "search")
+    searches = outside.searches()
+    outside.set_search_faults()
+    resumed = start(tmp_path, "resume", "run", "--no-report", "--no-progress", **outside.variables)
+    assert (finish(resumed, within_s=60).code, outside.searches()) == (3, searches)
+    retried = start(tmp_path, "retry", "run", "--no-report", "--no-progress", **outside.variables)
+    finish(retried, within_s=60)
+    assert outside.searches() == searches + 1
+    assert len(ids_of(tmp_path / "run")) == 1 and lines_of(tmp_path / "run/failures.jsonl") == []
+
+
 def test_pages_that_give_nothing_fail_no_turn(outside: Outside, tmp_path: Path) -> None:
     # Without --allow-host every page of the simulated web lies at an address that is not public.
     words = [word for word in command(outside) if word != "--allow-host" and not word.startswith("*.sim.test")]
