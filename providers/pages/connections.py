@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import aiohappyeyeballs
 
 from ...engine.fault import LocalFault
-from ..transport.aiohttp_connections import OneAnswer
+from ..transport.http_connection import AnswerTooLarge, HttpConnection
 from .addresses import is_public
 from .guard import ConnectionTarget, Guard, family_of
 from .own_network import has_route, lack_of
@@ -33,25 +33,19 @@ _RESOLVERS = 32
 _NEXT_ADDRESS_S = 0.25
 
 
-class OnePage(OneAnswer):
-    """A connection that reads at most `bytes_max` bytes of any kind, then aborts and sets `is_over`: chunks may have
-    endless extensions, and endless empty lines may precede an answer."""
+class PageConnection(HttpConnection):
+    """A connection to a page's host. Bodies stay as they are sent: a worker unpacks them. Chunks may have endless
+    extensions, and endless lines may precede an answer: all that is no body is limited to a mebibyte."""
 
-    is_over = False
+    body_max = 5 << 20
+    framing_max = 1 << 20
+    framing_share = 0
+    unpacks = False
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, bytes_max: int) -> None:
-        super().__init__(loop)
-        self._bytes_left = bytes_max
-
-    def data_received(self, data: bytes) -> None:
-        self._bytes_left -= len(data)
-        if self._bytes_left >= 0:
-            super().data_received(data)
-            return
-        if not self.is_over:
-            self.is_over = True
-            if self.transport is not None:
-                self.transport.abort()
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        if any(length.isdigit() and int(length[:19]) > self.body_max for length in self._values(b"content-length")):
+            self._answer.broken = AnswerTooLarge(self._answer.status, self.body_max)
 
 
 class NotPublic(OSError):
@@ -88,9 +82,8 @@ class PageConnections:
         """Returns where to connect for a URL; raises PageRefusal if it may not be requested."""
         return self._guard.way_to(url)
 
-    async def open(self, url: WebUrl, bytes_max: int) -> OnePage:
-        """Opens and returns a connection that reads at most `bytes_max` bytes; the caller must abort it. Raises
-        PageRefusal or OSError."""
+    async def open(self, url: WebUrl) -> PageConnection:
+        """Opens and returns a connection; the caller must abort it. Raises PageRefusal or OSError."""
         way = self.check(url)
         context = await self._trusted() if url.scheme == "https" else None
         infos = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
@@ -100,7 +93,7 @@ class PageConnections:
         loop = asyncio.get_running_loop()
         try:
             _, protocol = await loop.create_connection(
-                lambda: OnePage(loop, bytes_max),
+                lambda: PageConnection(loop),
                 sock=opened,
                 ssl=context,
                 server_hostname=url.host if context else None,

@@ -12,18 +12,16 @@ import socket
 import ssl
 import time
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
-
 from ...engine.attempts.retry import RetryPolicy
-from ...engine.call import Call, FailureKind, Reply
+from ...engine.call import Call, Reply
 from ...engine.endpoint import Action, AwaitingEndpoint, Cleared, EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ...engine.own_machine import out_of, waiting, what_ran_out
 from ..llm.faults import retry_after_s
+from ..transport.http_connection import AnswerTooLarge, BrokenOff, ExchangeError, NoHttp
 from .connections import NotPublic, PageConnections
 from .guard import PageRefusal
-from .hop import BODY_MAX, HopProgress, PageTooLarge, fetch
+from .hop import fetch, headers_of
 from .page import reply_of
 from .page_limits import PageLimits
 from .urls import UrlError, parse_url
@@ -99,25 +97,24 @@ class PageEndpoint(AwaitingEndpoint):
         self._check_pause(url.authority)
         options = json.loads(request.wire)
         timeout_s = min(self._timeout_s, float(options.get(WITHIN_S, self._timeout_s)))
-        progress, began = HopProgress(), time.perf_counter()
+        began = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
-                hop = await fetch(self._connections, url, progress, cleared)
-        except PageTooLarge:
-            detail = f"a page of more than {BODY_MAX >> 20} MiB, dropped there"
-            raise SendError(Fault("too_large", detail, "never", progress.status)) from None
-        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError, PageRefusal) as error:
+                answer = await fetch(self._connections, url, cleared)
+            if answer.broken is not None and answer.status < 400:  # an error's status says what it is
+                raise answer.broken
+        except (TimeoutError, ExchangeError, OSError, RuntimeError, PageRefusal) as error:
             is_quick = time.perf_counter() - began <= QUICK_S
             if what := what_ran_out(error):
                 raise SendError(out_of(what, error)) from error
             if lack := await self._connections.own_lack(error):
                 raise SendError(waiting(lack)) from error
-            raise SendError(_fault_of(error, timeout_s, progress, is_quick=is_quick)) from error
+            raise SendError(_fault_of(error, timeout_s, is_quick=is_quick)) from error
         elapsed_ms = (time.perf_counter() - began) * 1000
-        headers = hop.headers
+        headers = headers_of(answer)
         if CRAWL_DELAY_S in options:
             headers[_CRAWL_DELAY] = str(options[CRAWL_DELAY_S])
-        response = Response(hop.status, hop.body, latency_ms=elapsed_ms, headers=headers)
+        response = Response(answer.status, answer.body, latency_ms=elapsed_ms, headers=headers)
         self._note_pause(url.authority, response)
         return response
 
@@ -197,32 +194,29 @@ def _not_fetched(error: Exception) -> Fault:
     return Fault("rejected", f"not fetched: {error}", "never", quota="refund")
 
 
-def _in_one_line(text: str) -> str:
-    """Returns a parser's message, which may repeat any bytes of a host, as one line of valid text."""
-    return " ".join(text.encode("utf-8", "replace").decode().split())
-
-
-def _fault_of(error: Exception, timeout_s: float, progress: HopProgress, *, is_quick: bool) -> Fault:
+def _fault_of(error: Exception, timeout_s: float, *, is_quick: bool) -> Fault:
     """Returns the fault for the error of a hop. Pages cost nothing, so it only decides whether to try once more.
     `is_quick`: the error came soon, so that a repeat fits into the time of a page."""
-    text = _in_one_line(str(error)) or type(error).__name__
-    if isinstance(error, NotPublic | PageRefusal):
-        return _not_fetched(error)
-    if isinstance(error, socket.gaierror):
-        is_passing = error.errno == socket.EAI_AGAIN and is_quick
-        return Fault(
-            "dns", f"the host's name leads nowhere ({text})", "retry" if is_passing else "never", attempts_max=2
-        )
-    if isinstance(error, ssl.SSLError):
-        return Fault("connect", f"no safe connection to the host ({text})", "never")
-    if isinstance(error, TimeoutError) and not (isinstance(error, OSError) and error.errno):
-        return Fault("timeout", f"no whole page within {timeout_s:.3g} s", "never", progress.status)
-    if isinstance(error, OSError | RuntimeError) and not progress.is_connected:
-        return Fault("connect", f"no connection to the host ({text})", "never")
-    kind: FailureKind = "incomplete" if progress.status is not None else "disconnected"
-    if isinstance(error, HttpProcessingError):
-        return Fault(
-            "incomplete", f"the host's answer is no HTTP ({_in_one_line(error.message)})", "never", progress.status
-        )
-    action: Action = "retry" if is_quick else "never"
-    return Fault(kind, f"the host broke off ({text})", action, progress.status, attempts_max=2)
+    text = " ".join(str(error).split()) or type(error).__name__
+    again: Action = "retry" if is_quick else "never"
+    match error:
+        case NotPublic() | PageRefusal():
+            return _not_fetched(error)
+        case AnswerTooLarge():
+            return Fault("too_large", text, "never", error.status)
+        case NoHttp():
+            return Fault("incomplete", f"the host's answer is no HTTP ({text})", "never")
+        case BrokenOff():
+            return Fault("incomplete", f"the host broke off ({text})", again, attempts_max=2)
+        case ExchangeError():
+            return Fault("disconnected", f"the host broke off ({text})", again, attempts_max=2)
+        case socket.gaierror():
+            is_passing = error.errno == socket.EAI_AGAIN
+            return Fault(
+                "dns", f"the host's name leads nowhere ({text})", again if is_passing else "never", attempts_max=2
+            )
+        case ssl.SSLError():
+            return Fault("connect", f"no safe connection to the host ({text})", "never")
+        case TimeoutError() if not error.errno:
+            return Fault("timeout", f"no whole page within {timeout_s:.3g} s", "never")
+    return Fault("connect", f"no connection to the host ({text})", "never")

@@ -6,31 +6,21 @@ what an error means.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from email.utils import formatdate, parsedate_to_datetime
-from typing import NamedTuple
-
-import aiohttp
-from aiohttp import StreamReader
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.http_parser import RawResponseMessage
 
 from ...engine.endpoint import Cleared
 from ..transport.endpoint import USER_AGENT as NAME_AND_VERSION
-from .connections import OnePage, PageConnections
+from ..transport.http_connection import HttpAnswer
+from .connections import PageConnections
 from .page import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
 from .urls import WebUrl
 
-BODY_MAX = 5 << 20
-# The most bytes of an answer: a whole body, its head and the framing of its chunks.
-_WIRE_MAX = BODY_MAX + (1 << 20)
 USER_AGENT = f"{NAME_AND_VERSION} (reads pages for evaluations of language models; obeys robots.txt)"
 ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
 
-_LINE_MAX = 16_384
-_FIELD_MAX = 32_768
-_FIELDS_MAX = 200
-# Surrogates, as which the parser represents bytes that are no UTF-8. They can't be stored as they are.
+# Surrogates, as which bytes that are no UTF-8 are read. They can't be stored as they are.
 _STRAY = re.compile("[\udc80-\udcff]")
 _KEPT = (CONTENT_TYPE, CONTENT_ENCODING, LOCATION, "retry-after", "date")
 _HEADERS = (
@@ -42,61 +32,46 @@ _HEADERS = (
 )
 
 
-class PageTooLarge(Exception):
-    """Raised for a page whose body has more than BODY_MAX bytes as received, or whose whole answer is larger than
-    `_WIRE_MAX`."""
+class _Asker:
+    """Who asks for one page: `answer` gets the answer, or an ExchangeError."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[HttpAnswer] = asyncio.get_running_loop().create_future()
+
+    def answered(self, answer: HttpAnswer) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def failed(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
 
 
-class Hop(NamedTuple):
-    """A response on the way to a page: its status, its body as received, and its headers that are in `_KEPT`, by names
-    in lower case."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-class HopProgress:
-    """How far a hop got: whether it was connected, and the status, None before one is received."""
-
-    is_connected = False
-    status: int | None = None
-
-
-async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress, cleared: Cleared) -> Hop:
-    """Requests a URL, when it is cleared, and returns the answer. Raises Withdrawn, PageRefusal,
-    PageTooLarge, OSError, and the exceptions of aiohttp's parser and reader."""
-    protocol = await connections.open(url, _WIRE_MAX)
+async def fetch(connections: PageConnections, url: WebUrl, cleared: Cleared) -> HttpAnswer:
+    """Requests a URL, when it is cleared, and returns the answer, which may have broken off. Raises Withdrawn,
+    PageRefusal, OSError and ExchangeError."""
+    connection = await connections.open(url)
     try:
-        progress.is_connected = True
-        protocol.set_response_params(
-            read_until_eof=True,
-            auto_decompress=False,
-            max_line_size=_LINE_MAX,
-            max_field_size=_FIELD_MAX,
-            max_headers=_FIELDS_MAX,
-        )
         await cleared()
-        message, payload = await _ask(protocol, url)
-        progress.status = message.code
-        body = await _read(payload, message)
-    except (aiohttp.ClientError, HttpProcessingError, OSError):
-        if protocol.is_over:
-            raise PageTooLarge from None
-        raise
+        asker = _Asker()
+        connection.ask(asker, f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\n{_HEADERS}".encode("ascii"))
+        return await asker.answer
     finally:
         # The connection is not used again, and closing it politely would only take time.
-        if protocol.transport is not None:
-            protocol.transport.abort()
-    headers = {}
-    for name in _KEPT:
-        if values := message.headers.getall(name, ()):
-            value = ", ".join(values) if name == CONTENT_ENCODING else values[0]
-            headers[name] = _STRAY.sub(_escaped if name == LOCATION else "\ufffd", value)
+        connection.abort()
+
+
+def headers_of(answer: HttpAnswer) -> dict[str, str]:
+    """Returns the headers of an answer that are in `_KEPT`, by names in lower case."""
+    headers: dict[str, str] = {}
+    for name_bytes, value in answer.headers.items():
+        if (name := name_bytes.decode("latin-1").lower()) in _KEPT:
+            stray = _escaped if name == LOCATION else "\ufffd"
+            headers[name] = _STRAY.sub(stray, value.decode("utf-8", "surrogateescape"))
     if "retry-after" in headers and not _is_time(headers.get("date", "")):
         # A pause until a date is measured by our own clock if the host sends no date of its own.
         headers["date"] = formatdate(usegmt=True)
-    return Hop(message.code, headers, body)
+    return headers
 
 
 def _is_time(date: str) -> bool:
@@ -109,30 +84,3 @@ def _is_time(date: str) -> bool:
 def _escaped(stray: re.Match[str]) -> str:
     """Returns a byte of an address percent-encoded, as browsers send it."""
     return f"%{ord(stray[0]) - 0xDC00:02X}"
-
-
-async def _ask(protocol: OnePage, url: WebUrl) -> tuple[RawResponseMessage, StreamReader]:
-    transport = protocol.transport
-    if transport is None:
-        raise ConnectionResetError("the connection closed before anything was sent")
-    transport.write(f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\n{_HEADERS}".encode("ascii"))
-    message, payload = await protocol.read()
-    while 100 <= message.code < 200 and message.code != 101:
-        message, payload = await protocol.read()
-    return message, payload
-
-
-async def _read(payload: StreamReader, message: RawResponseMessage) -> bytes:
-    length = message.headers.get("Content-Length", "")
-    if length.isascii() and length.isdigit() and len(length) < 19 and int(length) > BODY_MAX:
-        raise PageTooLarge
-    chunks: list[bytes] = []
-    size = 0
-    while chunk := await payload.readany():
-        size += len(chunk)
-        if size > BODY_MAX:
-            raise PageTooLarge
-        chunks.append(chunk)
-        if payload.at_eof():
-            break
-    return b"".join(chunks)

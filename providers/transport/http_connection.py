@@ -11,7 +11,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 import httptools
 from aiohttp.connector import Connection
@@ -22,10 +22,6 @@ from .decompression import CODINGS, OTHERS, Decompressor
 # The most bytes of the decoded body, and of the status line with all headers.
 BODY_MAX = 16 << 20
 HEAD_MAX = 128 << 10
-# The most bytes of the body before decompression: compressed data may go on for ever and hold nothing.
-_PACKED_MAX = 2 * BODY_MAX
-# The most bytes of framing around a chunk for each byte in it.
-_FRAME_MAX = 32
 # No header has this name: it is among the fields from the end of an answer until another message begins.
 _WHOLE = b"\r\n"
 
@@ -54,10 +50,10 @@ class NoHttp(ExchangeError):
 
 
 class AnswerTooLarge(ExchangeError):
-    """Raised for an answer of more than BODY_MAX bytes. `status` is the answer's HTTP status."""
+    """Raised for an answer whose body has more than `body_max` bytes. `status` is the answer's HTTP status."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(f"an answer of more than {BODY_MAX >> 20} MiB, dropped there")
+    def __init__(self, status: int, body_max: int) -> None:
+        super().__init__(f"an answer of more than {body_max >> 20} MiB, dropped there")
         self.status = status
 
 
@@ -88,7 +84,14 @@ class Asker(Protocol):
 
 
 class HttpConnection(asyncio.Protocol):
-    """The client's side of one connection to a provider, which carries one request at a time."""
+    """The client's side of one connection to a server, which carries one request at a time."""
+
+    body_max: ClassVar[int] = BODY_MAX
+    # The most bytes that are no body, and how many more of them each byte of the body allows.
+    framing_max: ClassVar[int] = HEAD_MAX
+    framing_share: ClassVar[int] = 32
+    # Whether a packed body is unpacked as it arrives.
+    unpacks: ClassVar[bool] = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.transport: asyncio.Transport | None = None
@@ -178,10 +181,9 @@ class HttpConnection(asyncio.Protocol):
             self.should_close = True
             if not answer.is_whole:  # else the unreadable bytes follow the answer
                 answer.broken = answer.broken or NoHttp(" ".join(str(error).split())[:200])
-        if packed == answer.packed:
-            answer.framing += len(data)
-            if answer.framing > HEAD_MAX + _FRAME_MAX * packed:
-                answer.broken = answer.broken or NoHttp(f"it has more than {HEAD_MAX >> 10} KiB that are no body")
+        answer.framing += len(data) - answer.packed + packed
+        if answer.framing > self.framing_max + self.framing_share * answer.packed:
+            answer.broken = answer.broken or NoHttp(f"it has more than {self.framing_max >> 10} KiB that are no body")
         if answer.is_whole or answer.broken is not None:
             self._end(answer.broken)
         elif answer.status >= 0:
@@ -235,7 +237,7 @@ class HttpConnection(asyncio.Protocol):
         if answer.status >= 0 or 100 <= status < 200:
             return  # another answer, which was not asked for; an informational one ("go on", early hints)
         answer.status, answer.headers = status, self._fields.copy()
-        if b"content-encoding" in b" ".join(answer.headers).lower():
+        if self.unpacks and b"content-encoding" in b" ".join(answer.headers).lower():
             for coding in self._values(b"content-encoding"):
                 if coding in CODINGS:
                     answer.unpacking = Decompressor(coding)
@@ -252,12 +254,13 @@ class HttpConnection(asyncio.Protocol):
         answer.packed += len(data)
         if answer.unpacking is not None:
             try:
-                data = answer.unpacking.take(data, BODY_MAX - len(answer.received))
+                data = answer.unpacking.take(data, self.body_max - len(answer.received))
             except zlib.error as error:
                 answer.broken = BrokenOff(str(error))
                 return
-        if len(answer.received) + len(data) > BODY_MAX or answer.packed > _PACKED_MAX:
-            answer.broken = AnswerTooLarge(answer.status)
+        # Compressed data may go on for ever and hold nothing.
+        if len(answer.received) + len(data) > self.body_max or answer.packed > 2 * self.body_max:
+            answer.broken = AnswerTooLarge(answer.status, self.body_max)
             return
         if not answer.received:
             answer.received = data

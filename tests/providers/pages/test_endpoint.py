@@ -19,10 +19,10 @@ from raw_server import RawServer, Visit
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault
 from millstream.engine.key import key_of
-from millstream.providers.pages.connections import AddressInfo, PageConnections
+from millstream.providers.pages.connections import AddressInfo, PageConnection, PageConnections
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S, PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
-from millstream.providers.pages.hop import BODY_MAX, USER_AGENT
+from millstream.providers.pages.hop import USER_AGENT
 
 
 def fault_of(data: bytes) -> Fault:
@@ -150,10 +150,10 @@ def test_one_page_has_one_key_however_it_is_spelled() -> None:
 def test_more_than_five_mebibytes_are_dropped(loop: str, is_declared: bool) -> None:
     async def handle(visit: Visit) -> None:
         await visit.request()
-        length = f"Content-Length: {BODY_MAX + 1}\r\n" if is_declared else ""
+        length = f"Content-Length: {PageConnection.body_max + 1}\r\n" if is_declared else ""
         await visit.send(f"HTTP/1.1 200 OK\r\n{length}\r\n".encode())
         if not is_declared:
-            for _ in range(BODY_MAX // 65_536 + 2):
+            for _ in range(PageConnection.body_max // 65_536 + 2):
                 await visit.send(bytes(65_536))
         await visit.hung_up()
 
@@ -162,8 +162,8 @@ def test_more_than_five_mebibytes_are_dropped(loop: str, is_declared: bool) -> N
 
 
 def test_exactly_five_mebibytes_are_taken() -> None:
-    found, _ = hop(saying(http(bytes(BODY_MAX))))
-    assert isinstance(found, Reply) and found.fetched is not None and len(found.fetched.body) == BODY_MAX
+    found, _ = hop(saying(http(bytes(PageConnection.body_max))))
+    assert isinstance(found, Reply) and found.fetched is not None and len(found.fetched.body) == PageConnection.body_max
 
 
 @on_each_loop
@@ -218,8 +218,8 @@ def test_a_call_may_shorten_its_deadline_and_not_lengthen_it() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "incomplete", "retry"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf", "incomplete", "retry"),
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "incomplete", "never"),
-        (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 40_000 + b"\r\n\r\n", "incomplete", "never"),
-        (b"HTTP/1.1 200 OK\r\n" + b"A: a\r\n" * 300 + b"\r\n", "incomplete", "never"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"a" * (1 << 21) + b"\r\n\r\n", "incomplete", "never"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: a\r\n" * 300_000 + b"\r\n", "incomplete", "never"),
     ],
 )
 def test_a_broken_answer_is_none(loop: str, data: bytes, kind: str, action: str) -> None:

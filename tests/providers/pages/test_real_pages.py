@@ -16,8 +16,8 @@ import pytest
 from loops import run_on
 
 from millstream.engine.call import PageResponse
+from millstream.providers.pages.connections import PageConnection
 from millstream.providers.pages.extraction import Extraction
-from millstream.providers.pages.hop import BODY_MAX
 from millstream.providers.pages.page import PageText
 
 # The program's own workers.
@@ -36,7 +36,7 @@ def pages() -> list[Path]:
         for path in sorted(Path(folder).rglob("*"))
         if path.suffix in TYPES or (path.suffix == ".gz" and Path(path.stem).suffix in TYPES)
     ]
-    found = [path for path in found if path.is_file() and 0 < path.stat().st_size <= BODY_MAX]
+    found = [path for path in found if path.is_file() and 0 < path.stat().st_size <= PageConnection.body_max]
     step = max(1.0, len(found) / COUNT)
     return [found[int(place * step)] for place in range(min(COUNT, len(found)))]
 
