@@ -6,9 +6,7 @@ without being shown. Reads no environment.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,11 +32,9 @@ from .gateway_table import gateway_of
 from .options import SENDING, SendingOptions
 
 TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run", "task")
-_ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _ANY = "any/model"
 # Fields of Lane, Settings and RetryPolicy that have another name than the option of sending.
 _FIELDS = {"timeout": "timeout_s", "max_age": "max_age_s", "allow_host": "allow_hosts", "patience": "patience_s"}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Configuration(Struct, frozen=True):
@@ -54,39 +50,6 @@ class Configuration(Struct, frozen=True):
     gateway: GatewaySettings = GatewaySettings()
 
 
-@dataclass(frozen=True)
-class _KeyName:
-    """The variable of an API key, as `env:NAME`. A wrong value is never shown: it may be the API key itself."""
-
-    @property
-    def expected(self) -> str:
-        return "env:NAME, the variable that holds the key"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not _ENV.fullmatch(value):
-            raise _KeyWritten
-        return value.removeprefix("env:")
-
-
-class _KeyWritten(Exception):
-    """Raised for anything but `env:NAME` where the variable of an API key is expected."""
-
-
-@dataclass(frozen=True)
-class _KeyNames:
-    @property
-    def expected(self) -> str:
-        return 'a list of env:NAME, each named once, as in ["env:OPENAI_API_KEY", "env:OPENAI_API_KEY_2"]'
-
-    def read(self, value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not value:
-            raise _KeyWritten
-        names = tuple(_KeyName().read(name) for name in value)
-        if len(set(names)) < len(names):
-            raise ValueError(value)
-        return names
-
-
 _LANE = {
     "rpm": values.RPM,
     "tpm": values.TPM,
@@ -95,12 +58,12 @@ _LANE = {
     "burst": values.BURST,
     "concurrency": values.CONCURRENCY,
     "timeout": values.TIMEOUT,
-    "keys": _KeyNames(),
+    "keys": values.Variables("key"),
 }
 _PROVIDER = {
     "kind": values.WordChoice(tuple(KINDS)),
     "base_url": values.BaseUrl(),
-    "key": _KeyName(),
+    "key": values.Variable("key"),
     "identity": values.Text("a name that stands for the address in keys of calls"),
     "version": values.Text("a version of the API"),
     "region": values.Text("a region or location"),
@@ -152,7 +115,7 @@ def read_configuration(path: str | None, *, may_hold_runs: bool = False) -> Conf
 def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, ...]]]:
     lanes, key_variables = [], {}
     for model, rows in _entries(document, "lanes"):
-        fields = _table(document, ("lanes", model), rows, _kinds_of_lane(model))
+        fields = document.table(("lanes", model), rows, _kinds_of_lane(model))
         if "keys" in fields:
             key_variables[model] = fields.pop("keys")
         if "timeout" in fields:
@@ -175,10 +138,10 @@ def _providers(document: Document) -> dict[str, Provider]:
     providers = {}
     for name, rows in document.rows(("providers",), document.values.get("providers", {})).items():
         here = ("providers", name)
-        if not _NAME.fullmatch(name):
+        if not values.NAME.fullmatch(name):
             raise document.refusal(here, "expected a name of letters, digits, dots and dashes")
         provider = _changed_provider(name, rows)
-        fields = _table(document, here, rows, _PROVIDER, () if provider is not None else ("base_url",))
+        fields = document.table(here, rows, _PROVIDER, () if provider is not None else ("base_url",))
         if provider is None:
             provider = Provider(fields["base_url"])
         # A known provider keeps what the file does not say; what it says goes before any variable.
@@ -213,7 +176,7 @@ def _searches(document: Document) -> dict[str, SearchEngine]:
             listed = ", ".join(ENGINES)
             raise document.refusal(here, f"no search engine of this name{nearest(name, ENGINES)}; known are {listed}")
         kinds = _SEARCH if engine.key_variables else {key: kind for key, kind in _SEARCH.items() if key != "key"}
-        fields = _table(document, here, rows, kinds)
+        fields = document.table(here, rows, kinds)
         searches[name] = structs.replace(
             engine,
             base_url=fields.get("base_url", engine.base_url),
@@ -236,7 +199,7 @@ def _changed_provider(name: str, rows: object) -> Provider | None:
 
 def _prices(document: Document) -> dict[str, Price]:
     return {
-        model: Price(**_table(document, ("prices", model), rows, _PRICE, ("input", "output")))
+        model: Price(**document.table(("prices", model), rows, _PRICE, ("input", "output")))
         for model, rows in _entries(document, "prices")
     }
 
@@ -245,7 +208,7 @@ def _models(document: Document) -> dict[str, Facts]:
     """Returns facts about models' answers. An empty table is an error."""
     models = {}
     for model, rows in _entries(document, "models"):
-        fields = _table(document, ("models", model), rows, _MODEL)
+        fields = document.table(("models", model), rows, _MODEL)
         if not fields:
             raise document.refusal(("models", model), f"expected one of {', '.join(_MODEL)}")
         models[model] = Facts(**fields)
@@ -262,23 +225,9 @@ def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
                     (table, model),
                     f"expected {WEB} for all pages together, {WEB}/HOST in lower case, or {EVERY_HOST} for every host",
                 )
-            continue
-        try:
-            values.read(values.ModelName(), model)
-        except ValueError as error:
-            raise document.refusal((table, model), str(error)) from error
+        else:
+            document.read((table, model), values.ModelName(), model)
     return list(rows.items())
-
-
-def _table(
-    document: Document, keys: tuple[str, ...], rows: object, kinds: dict[str, Any], needed: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    try:
-        return document.table(keys, rows, kinds, needed)
-    except _KeyWritten:
-        name = "keys" if keys[0] == "lanes" else "key"
-        problem = f"expected {kinds[name].expected}, got something else (not shown: it may be a key)"
-        raise document.refusal((*keys, name), problem) from None
 
 
 def settings_for(

@@ -9,12 +9,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from . import values
 from .errors import UsageError, nearest
 from .values import ValueKind
 
+_T = TypeVar("_T")
 Keys = tuple[str | int, ...]
 
 _TOML_TABLE = re.compile(r"\s*(\[\[?)(.+?)\]\]?\s*(?:#.*)?")
@@ -59,16 +60,20 @@ class Document:
             if kind is None:
                 allowed = ", ".join(kinds) or "none"
                 raise self.refusal((*keys, name), f"unknown key{nearest(name, kinds)}; allowed are {allowed}")
-            try:
-                if isinstance(entry, str) and isinstance(kind, values.Number | values.WholeNumber):
-                    raise ValueError(f'expected {kind.expected}, got the text "{entry[:40]}"')
-                fields[name.replace("-", "_")] = values.read(kind, entry)
-            except ValueError as error:
-                raise self.refusal((*keys, name), str(error)) from error
+            if isinstance(entry, str) and isinstance(kind, values.Number | values.WholeNumber):
+                raise self.refusal((*keys, name), f'expected {kind.expected}, got the text "{entry[:40]}"')
+            fields[name.replace("-", "_")] = self.read((*keys, name), kind, entry)
         for name in needed:
             if name.replace("-", "_") not in fields:
                 raise self.refusal(keys, f"expected {name}, got none: add it")
         return fields
+
+    def read(self, keys: Keys, kind: ValueKind[_T], value: object) -> _T:
+        """Returns a value as this kind. Raises UsageError, at the place `keys`, if it is none."""
+        try:
+            return values.read(kind, value)
+        except ValueError as error:
+            raise self.refusal(keys, str(error)) from error
 
     def rows(self, keys: Keys, value: object) -> dict[str, Any]:
         """Returns a table unchecked. Raises UsageError if the value is no table."""

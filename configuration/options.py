@@ -15,18 +15,18 @@ from msgspec import Struct, structs
 
 from .declared_options import DeclaredOption, Option, add_flags, declared, made_from
 from .values import (
+    ALLOWED_HOST,
+    CACHE_FOLDER,
     CONCURRENCY,
     MAX_COST,
     PATIENCE,
     RPM,
+    SINK_NAME,
     TIMEOUT,
     TPM,
     Age,
-    AllowedHost,
     BaseUrl,
-    CacheFolder,
     FilePath,
-    SinkName,
     WordChoice,
 )
 
@@ -60,7 +60,7 @@ class CallOptions(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     cache: Annotated[
-        str | None, Option(CacheFolder(), "DIR", "where answers are kept (default: the user's cache folder)")
+        str | None, Option(CACHE_FOLDER, "DIR", "where answers are kept (default: the user's cache folder)")
     ] = None
     mode: Annotated[
         str | None,
@@ -99,7 +99,7 @@ class SendingOptions(CallOptions, frozen=True):
     allow_host: Annotated[
         tuple[str, ...] | None,
         Option(
-            AllowedHost(),
+            ALLOWED_HOST,
             "HOST",
             "pages of this host may lie at an address that is not public: NAME[:PORT], *.NAME, or NAME=ADDRESS:PORT "
             "to take them from there; may be given several times",
@@ -109,7 +109,7 @@ class SendingOptions(CallOptions, frozen=True):
     sink: Annotated[
         str | None,
         Option(
-            SinkName(),
+            SINK_NAME,
             "NAME[:ARGUMENT]",
             "give every outcome to this sink too, once the run's folder has it: one that an installed package offers",
         ),

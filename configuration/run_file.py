@@ -7,7 +7,6 @@ anything begins.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,9 @@ from .declared_options import DeclaredOption, absolute_value
 from .documents import Document, Keys
 from .errors import UsageError
 from .options import SENDING, SendingOptions
-from .values import Text, ValueKind
+from .values import NAME, Text, ValueKind
 
-_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDER_NAME = Text("a folder's name of letters, digits, dots and dashes", NAME)
 
 
 class PlannedRun(Struct, frozen=True):
@@ -40,16 +39,6 @@ class RunFile(Struct, frozen=True):
     runs: tuple[PlannedRun, ...]
     sending: SendingOptions
     configuration: Configuration
-
-
-@dataclass(frozen=True)
-class _FolderName:
-    expected: str = "a folder's name of letters, digits, dots and dashes"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not _FOLDER.fullmatch(value):
-            raise ValueError(value)
-        return value
 
 
 @dataclass(frozen=True)
@@ -136,7 +125,7 @@ def _runs(
     for each, keys, rows in places:
         counts[each.name] = counts.get(each.name, 0) + 1
         options = each.taken_by("run")
-        kinds = {"name": _FolderName(), **{option.key: option.kind_in_file for option in options}}
+        kinds = {"name": _FOLDER_NAME, **{option.key: option.kind_in_file for option in options}}
         required = (option.key for option in options if option.is_required and option.name not in flags)
         fields = {option.key.replace("-", "_"): option.name for option in options}
         values = document.table(keys, rows, kinds, tuple(required))

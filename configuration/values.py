@@ -16,8 +16,9 @@ _T_co = TypeVar("_T_co", covariant=True)
 _DURATION = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*(s|m|min|h)?\s*")
 _AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
 _AGE_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ALLOWED_HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9._\-\[\]:]+(?:=[A-Za-z0-9._\-\[\]:]+)?")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ANY = re.compile(".*")
+_ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -49,6 +50,9 @@ def _excerpt(kind: ValueKind[Any], value: object) -> str:
         value = shown_address(scheme + value).removeprefix(scheme)
     text = f'"{value}"' if isinstance(value, str) else repr(value)
     hint = ""
+    several = value if isinstance(value, list) else [value]
+    if isinstance(kind, Variable) and not all(isinstance(each, str) and _ENV.fullmatch(each) for each in several):
+        return f"something else (not shown: it may be a {kind.secret})"
     if isinstance(kind, ModelName):
         hint = ": separate models by spaces" if "," in text else ": name each model, without *" if "*" in text else ""
     return (text if len(text) <= 60 else f"{text[:59]}…") + hint
@@ -160,16 +164,18 @@ class Switch:
 
 @dataclass(frozen=True)
 class Text:
-    """The kind of value that is a printable text, not empty; `what` describes it in messages."""
+    """The kind of value that is a printable text, not empty, and of this `form` if it has one; `what` describes it in
+    messages."""
 
     what: str
+    form: re.Pattern[str] = _ANY
 
     @property
     def expected(self) -> str:
         return self.what
 
     def read(self, value: object) -> str:
-        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        if not isinstance(value, str) or not value.strip() or not value.isprintable() or not self.form.fullmatch(value):
             raise ValueError(value)
         return value
 
@@ -177,6 +183,38 @@ class Text:
 @dataclass(frozen=True)
 class FilePath(Text):
     """The path of a file or folder. A relative one starts at the folder of the file that holds it."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """The kind of value that is the variable of a secret, as `env:NAME`; it is read as NAME. A wrong value is in no
+    message: it may be the secret itself."""
+
+    secret: str
+
+    @property
+    def expected(self) -> str:
+        return f"env:NAME, the variable that holds the {self.secret}"
+
+    def read(self, value: object) -> Any:
+        if not isinstance(value, str) or not _ENV.fullmatch(value):
+            raise ValueError
+        return value.removeprefix("env:")
+
+
+@dataclass(frozen=True)
+class Variables(Variable):
+    """The kind of value that is a list of variables, each named once; it is read as a tuple of names."""
+
+    @property
+    def expected(self) -> str:
+        return 'a list of env:NAME, each named once, as in ["env:OPENAI_API_KEY", "env:OPENAI_API_KEY_2"]'
+
+    def read(self, value: object) -> Any:
+        names = tuple(map(super().read, value)) if isinstance(value, list) else ()
+        if not names or len(set(names)) < len(names):
+            raise ValueError
+        return names
 
 
 @dataclass(frozen=True)
@@ -211,18 +249,11 @@ class BaseUrl:
 
 
 @dataclass(frozen=True)
-class ModelName:
+class ModelName(Text):
     """The kind of value that is a model's name, as provider/model."""
 
-    expected: str = "a model as provider/model, such as openai/gpt-6-luna"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not value.isprintable() or " " in value or "," in value:
-            raise ValueError(value)
-        provider, _, model = value.partition("/")
-        if not provider or not model or "*" in value:
-            raise ValueError(value)
-        return value
+    what: str = "a model as provider/model, such as openai/gpt-6-luna"
+    form: re.Pattern[str] = re.compile(r"[^ ,*/]+/[^ ,*]+")
 
 
 @dataclass(frozen=True)
@@ -244,41 +275,9 @@ class SearchName:
     expected: str = "a search engine, such as brave, searxng or corpus"
 
     def read(self, value: object) -> str:
-        if not isinstance(value, str) or not _NAME.fullmatch(value.removeprefix("search/")):
+        if not isinstance(value, str) or not NAME.fullmatch(value.removeprefix("search/")):
             raise ValueError(value)
         return f"search/{value.removeprefix('search/')}"
-
-
-@dataclass(frozen=True)
-class SinkName:
-    """The kind of value that names a sink of an installed package, as NAME or NAME:ARGUMENT, where ARGUMENT is what the
-    sink is opened with. It is read as this text."""
-
-    @property
-    def expected(self) -> str:
-        return (
-            "NAME or NAME:ARGUMENT, a sink that an installed package offers, without a user or password in it "
-            "(the run's manifest keeps it)"
-        )
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not _NAME.fullmatch(value.partition(":")[0]):
-            raise ValueError(value)
-        if "://" in value and "@" in value.partition("://")[2]:
-            raise ValueError(value)
-        return value
-
-
-@dataclass(frozen=True)
-class CacheFolder(FilePath):
-    """The kind of value that is the folder of a cache. Addresses of shared caches are errors."""
-
-    what: str = "a local folder (this version has no shared cache behind an address)"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not value or "://" in value or not value.isprintable():
-            raise ValueError(value)
-        return value
 
 
 @dataclass(frozen=True)
@@ -292,18 +291,6 @@ class Age:
         if match is None:
             raise ValueError(value)
         return float(match[1]) * _AGE_S[match[2]]
-
-
-@dataclass(frozen=True)
-class AllowedHost:
-    """The kind of value that is a host from which pages may be fetched although its address is not public."""
-
-    expected: str = "a host as NAME, NAME:PORT or *.NAME, with =ADDRESS:PORT where its pages are to be taken from there"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not _ALLOWED_HOST.fullmatch(value):
-            raise ValueError(value)
-        return value
 
 
 @dataclass(frozen=True)
@@ -352,3 +339,18 @@ TIMEOUT = Duration("a time for a whole call")
 PATIENCE = Duration("a time")
 TEMPERATURE = NumberOrNone("a temperature", 0, 100)
 EFFORT = Text("a reasoning effort, such as none, low or high")
+# Addresses of shared caches are errors.
+CACHE_FOLDER = FilePath(
+    "a local folder (this version has no shared cache behind an address)", re.compile("(?!.*://).*")
+)
+# A sink of an installed package, as NAME or NAME:ARGUMENT, where ARGUMENT is what it is opened with.
+SINK_NAME = Text(
+    "NAME or NAME:ARGUMENT, a sink that an installed package offers, without a user or password in it "
+    "(the run's manifest keeps it)",
+    re.compile(f"(?!.*://.*@){NAME.pattern}(:.*)?"),
+)
+# A host from which pages may be fetched although its address is not public.
+ALLOWED_HOST = Text(
+    "a host as NAME, NAME:PORT or *.NAME, with =ADDRESS:PORT where its pages are to be taken from there",
+    re.compile(r"(?:\*\.)?[A-Za-z0-9._\-\[\]:]+(?:=[A-Za-z0-9._\-\[\]:]+)?"),
+)

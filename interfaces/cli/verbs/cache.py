@@ -53,7 +53,7 @@ def _sub(verbs: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
     parser.add_argument(
         "--cache",
-        type=flag(values.CacheFolder()),
+        type=flag(values.CACHE_FOLDER),
         metavar="DIR",
         help="where answers are kept (default: the run's, or the user's cache folder)",
     )
