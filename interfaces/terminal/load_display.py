@@ -20,6 +20,7 @@ from ...bench.load.session import LoadSession
 from ...bench.load.timing import CallTimes
 from .load_lines import LoadView, ModelView, Percentiles, plain_lines, screen_lines
 from .painter import Painter
+from .run_progress import rate_of
 
 LOOK_EVERY_S = 0.5
 LATELY_S = 5.0
@@ -50,12 +51,6 @@ class _ModelTally:
         """Returns latency and first token of the last seconds."""
         fresh = self.ring[:, self.ring[0] >= now - LATELY_S]
         return _quick(fresh[1]), _quick(fresh[2])
-
-    def sent_per_s(self) -> float:
-        if not self.looks:
-            return 0.0
-        (began, before), (last, after) = self.looks[0], self.looks[-1]
-        return (after - before) / (last - began) if last > began else 0.0
 
 
 def _quick(times: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Percentiles | None:
@@ -125,7 +120,7 @@ class LoadDisplay:
         return ModelView(
             model=model,
             asked=None if session.ending is not None or run is None else rate_at(run.plan.arrivals, now - run.begins_s),
-            sent=tally.sent_per_s(),
+            sent=rate_of(tally.looks),
             in_flight=_begun(session, model) - tally.ended,
             ended=tally.ended,
             errors=tally.errors,

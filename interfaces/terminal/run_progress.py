@@ -6,8 +6,8 @@ clock: times are passed in. An event costs a few additions; everything else is c
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import get_args
 
@@ -19,7 +19,7 @@ from ...engine.call import WEB
 from ...engine.events import Event, Kind
 from ...engine.lanes.lane_queue import LaneQueue
 from ...engine.scheduler import Route
-from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, Bottleneck, LaneSpan, WaitShare, shares
+from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, LaneSpan, WaitShare, shares
 
 LOOK_EVERY_S = 0.25
 WINDOW_S = 10.0
@@ -75,16 +75,16 @@ class RunView(Struct, frozen=True):
 class _Counts:
     """Counts of one lane so far, and its state at the looks of the last seconds."""
 
-    __slots__ = ("bottleneck", "failures", "in_flight", "kinds", "latest", "looks", "retries", "seen_waits", "waits")
+    __slots__ = ("failures", "in_flight", "kinds", "latest", "looks", "retries", "spans", "waits")
 
     def __init__(self, now: float) -> None:
         self.kinds: dict[str, int] = dict.fromkeys(get_args(Kind), 0)
         self.latest = ""
-        self.failures: dict[str, int] = {}
-        self.retries: dict[str, int] = {}
+        self.failures: Counter[str] = Counter()
+        self.retries: Counter[str] = Counter()
+        # Seconds of waits that ended since the last look.
         self.waits: dict[str, float] = {}
-        self.seen_waits: dict[str, float] = {}
-        self.bottleneck = Bottleneck(_LOOKS)
+        self.spans: deque[dict[str, float]] = deque(maxlen=_LOOKS)
         self.looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
         self.in_flight = 0
 
@@ -92,20 +92,6 @@ class _Counts:
     def done(self) -> int:
         kinds = self.kinds
         return kinds["cached"] + kinds["answered"] + kinds["failed"] + kinds["unsent"]
-
-    def ended_since_last_look(self) -> dict[str, float]:
-        """Returns the seconds of waiting that ended since the last look, by reason."""
-        ended = {}
-        for reason, seconds in self.waits.items():
-            fresh = seconds - self.seen_waits.get(reason, 0.0)
-            if fresh > 0:
-                ended[reason] = fresh
-                self.seen_waits[reason] = seconds
-        return ended
-
-    def per_s(self) -> float:
-        (began, before), (now, after) = self.looks[0], self.looks[-1]
-        return (after - before) / (now - began) if now > began else 0.0
 
 
 class RunProgress:
@@ -153,8 +139,7 @@ class RunProgress:
             if kind == "waited":
                 counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
             else:
-                counter = counts.retries if kind == "retried" else counts.failures
-                counter[event.detail] = counter.get(event.detail, 0) + 1
+                (counts.retries if kind == "retried" else counts.failures)[event.detail] += 1
 
     def look(self, now: float, cpu_share: float, lag_s: float) -> RunView:
         """Returns the state of the run at `now` seconds. `cpu_share` is our process's share of a core since the last
@@ -175,13 +160,12 @@ class RunProgress:
         counts.in_flight = max(0, kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"])
         held_back = sum(bool(route.lane.waiting_for) for route in self._hosts.values())
         holding = POLITENESS if held_back > counts.in_flight else ""
-        counts.bottleneck.add(LaneSpan(length_s, {}, holding, 0.0, counts.in_flight, _PAGES_AT_ONCE, is_cpu_full))
+        counts.spans.append(LaneSpan(length_s, holding, 0.0, counts.in_flight, _PAGES_AT_ONCE, is_cpu_full).waits())
 
     def _look_at(self, counts: _Counts, route: Route | None, length_s: float, is_cpu_full: bool) -> None:
         kinds = counts.kinds
         in_flight = kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"]
-        held = counts.ended_since_last_look()
-        retry_s, lease_s = held.pop(RETRY, 0.0), held.pop(LEASE, 0.0)
+        ended, counts.waits = counts.waits, {}
         if route is None:
             counts.in_flight = max(0, in_flight)
             return
@@ -190,16 +174,15 @@ class RunProgress:
         counts.in_flight = max(0, min(in_flight, lane.in_flight))
         span = LaneSpan(
             length_s,
-            held,
             lane.waiting_for,
-            retry_s,
+            ended.get(RETRY, 0.0),
             counts.in_flight,
             lane.concurrency,
             is_cpu_full or (counts.in_flight == 0 and self._is_all_ours(counts)),
             is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
-            lease_s=lease_s,
+            lease_s=ended.get(LEASE, 0.0),
         )
-        counts.bottleneck.add(span)
+        counts.spans.append(span.waits())
 
     def _is_all_ours(self, counts: _Counts) -> bool:
         """Whether a lane without calls in flight works on answers from the cache, so that it waits for nothing but our
@@ -217,28 +200,26 @@ class RunProgress:
         elapsed_s = now - self._began
         lanes = tuple(self._lane_view(model, counts) for model, counts in self._lanes.items())
         spent = self._spent()
+        but_pages = [counts for name, counts in self._lanes.items() if name != WEB]
         return RunView(
             total=self._total,
             done=self._already + done,
             elapsed_s=elapsed_s,
-            per_s=sum(lane.per_s for lane in lanes) if self._items is None else self._items_per_s(),
+            per_s=sum(lane.per_s for lane in lanes) if self._items is None else rate_of(self._item_looks),
             average_per_s=done / elapsed_s if elapsed_s > 0 else 0.0,
             in_flight=sum(lane.in_flight for lane in lanes),
             cached=cached,
             spent=spent,
             expected=None if spent is None else self._expected(spent, answered, done),
             left_s=self._left_s(done, now),
-            failures=_summed(counts.failures for counts in self._but_pages()),
-            retries=_summed(counts.retries for counts in self._but_pages()),
+            failures=sum((counts.failures for counts in but_pages), Counter()),
+            retries=sum((counts.retries for counts in but_pages), Counter()),
             throttles=sum(one["throttled"] + one["cut"] for one in kinds),
-            waits=shares(counts.bottleneck.seconds() for counts in self._lanes.values()),
+            waits=shares(span for counts in self._lanes.values() for span in counts.spans),
             lanes=lanes,
             page_failures=dict(self._lanes[WEB].failures) if WEB in self._lanes else {},
             item=self._item,
         )
-
-    def _but_pages(self) -> list[_Counts]:
-        return [counts for name, counts in self._lanes.items() if name != WEB]
 
     def _lane_view(self, model: str, counts: _Counts) -> LaneView:
         route = self._routes.get(model)
@@ -246,17 +227,13 @@ class RunProgress:
         return LaneView(
             model,
             counts.done,
-            counts.per_s(),
+            rate_of(counts.looks),
             counts.in_flight,
             0 if route is None else route.lane.concurrency,
-            shares([counts.bottleneck.seconds()]),
+            shares(counts.spans),
             "" if stop is None else stop.reason,
             () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
         )
-
-    def _items_per_s(self) -> float:
-        (began, before), (now, after) = self._item_looks[0], self._item_looks[-1]
-        return (after - before) / (now - began) if now > began else 0.0
 
     def _spent(self) -> float | None:
         # A free search does not count as a price for models that have none.
@@ -282,7 +259,7 @@ class RunProgress:
         if left <= 0:
             return 0.0
         if self._items is not None:
-            per_s = self._items_per_s()
+            per_s = rate_of(self._item_looks)
             return left / per_s if per_s > 0 else None
         per_s = sum(
             self._per_s_to_come(counts, self._routes[model].lane, now)
@@ -296,8 +273,8 @@ class RunProgress:
         """Returns the expected calls per second of a lane: the present rate, or its quota's if it waits for that."""
         if lane.stopped is not None:
             return 0.0
-        seen = counts.per_s()
-        waits = {share.reason: share.share for share in shares([counts.bottleneck.seconds()])}
+        seen = rate_of(counts.looks)
+        waits = {share.reason: share.share for share in shares(counts.spans)}
         is_at_quota = waits.get("requests", 0.0) + waits.get("tokens", 0.0) >= _QUOTA_SHARE
         if seen > 0 and not is_at_quota:
             return seen
@@ -310,9 +287,9 @@ class RunProgress:
         return min(caps) * _QUOTA_USED / 60 if caps else seen
 
 
-def _summed(lanes: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for lane in lanes:
-        for kind, number in lane.items():
-            total[kind] = total.get(kind, 0) + number
-    return total
+def rate_of(looks: Sequence[tuple[float, int]]) -> float:
+    """Returns the calls per second between the first and the last look; each has its time and the calls until then."""
+    if len(looks) < 2:
+        return 0.0
+    (began, before), (now, after) = looks[0], looks[-1]
+    return (after - before) / (now - began) if now > began else 0.0

@@ -6,6 +6,7 @@ import asyncio
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
@@ -13,7 +14,8 @@ from virtual_time import run_virtually
 from millstream.engine.attempts.prices import Price
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
-from millstream.interfaces.terminal.progress import RunDisplay
+from millstream.interfaces.terminal.progress import showing
+from millstream.wiring.engine import Engine
 
 MODEL = "script/m"
 
@@ -31,7 +33,6 @@ def lines_of(
     total: int | None = None,
     already: int = 0,
     price: Price | None = None,
-    is_shown: bool = True,
     cpu: Callable[[asyncio.AbstractEventLoop], float] | None = None,
 ) -> list[tuple[float, str]]:
     """Run `calls` calls in virtual time; the progress lines with the second at which each was written."""
@@ -48,8 +49,7 @@ def lines_of(
         provider_or_default = provider or ScriptedProvider()
         async with engine_over({lane.model: provider_or_default}, tmp_path / "cache", lane, price=price) as bench:
             cpu_s = idle_cpu if cpu is None else lambda: cpu(loop)
-            shown = RunDisplay(bench, total or calls, already, stream=Log() if is_shown else None, cpu_s=cpu_s)
-            with shown:
+            with showing(cast(Engine, bench), total or calls, already, stream=Log(), cpu_s=cpu_s):
                 async for _ in run_calls(bench.scheduler, prompts(calls, lane.model)):
                     pass
 

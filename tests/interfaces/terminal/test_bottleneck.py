@@ -15,7 +15,7 @@ from watched_run import MODEL, lines_of
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
-from millstream.interfaces.terminal.bottleneck import Bottleneck, LaneSpan, WaitShare, shares
+from millstream.interfaces.terminal.bottleneck import LaneSpan, WaitShare, shares
 from millstream.interfaces.terminal.run_progress import RunProgress, RunView
 
 
@@ -66,19 +66,15 @@ def test_a_lone_back_off_is_told_while_it_lasts(tmp_path: Path) -> None:
     assert reasons == ["the next attempt"] * 2
 
 
-def test_back_offs_of_many_callers_are_retry_by_the_share_of_callers(tmp_path: Path) -> None:
-    bottleneck = Bottleneck(40)
-    for _ in range(40):
-        bottleneck.add(LaneSpan(0.25, {}, "", 1.25, 10, 10, is_cpu_full=False))
-    assert shares([bottleneck.seconds()]) == (WaitShare("concurrency", 0.5), WaitShare("retry", 0.5))
+def test_back_offs_of_many_callers_are_retry_by_the_share_of_callers() -> None:
+    span = LaneSpan(0.25, "", 1.25, 10, 10, is_cpu_full=False)
+    assert shares([span.waits()] * 40) == (WaitShare("concurrency", 0.5), WaitShare("retry", 0.5))
 
 
-def test_waits_for_another_processs_answers_are_told_before_our_own_cpu(tmp_path: Path) -> None:
-    bottleneck = Bottleneck(40)
-    for _ in range(40):
-        # 8 of 10 callers wait for leases; what is left is this process's own.
-        bottleneck.add(LaneSpan(0.25, {}, "", 0.0, 0, 10, is_cpu_full=True, lease_s=2.0))
-    assert shares([bottleneck.seconds()]) == (WaitShare("lease", 0.8), WaitShare("CPU", 0.2))
+def test_waits_for_another_processs_answers_are_told_before_our_own_cpu() -> None:
+    # 8 of 10 callers wait for leases; what is left is this process's own.
+    span = LaneSpan(0.25, "", 0.0, 0, 10, is_cpu_full=True, lease_s=2.0)
+    assert shares([span.waits()] * 40) == (WaitShare("lease", 0.8), WaitShare("CPU", 0.2))
 
 
 def test_a_process_that_has_used_up_its_core_waits_for_the_cpu(tmp_path: Path) -> None:
@@ -104,21 +100,11 @@ def test_a_few_last_calls_are_waited_for_as_answers(tmp_path: Path) -> None:
     assert waited_for(written[1][1]) == ("answers", 100)
 
 
-def test_a_wait_under_way_is_counted_once_when_it_ends() -> None:
-    bottleneck = Bottleneck(40)
-    for _ in range(8):
-        bottleneck.add(LaneSpan(0.25, {}, "pause", 0.0, 1, 1, is_cpu_full=False))
-    assert bottleneck.seconds() == pytest.approx({"pause": 2.0})
-    bottleneck.add(LaneSpan(0.25, {"pause": 2.1}, "", 0.0, 1, 1, is_cpu_full=False))
-    assert bottleneck.seconds() == pytest.approx({"pause": 2.1, "concurrency": 0.15})
-
-
 @given(
     st.lists(
         st.builds(
             LaneSpan,
             length_s=st.floats(0, 5),
-            held_s=st.dictionaries(st.sampled_from(["requests", "tokens", "pause"]), st.floats(0, 100)),
             holding=st.sampled_from(["", "requests", "tokens", "pause", "breaker"]),
             retry_s=st.floats(0, 1000),
             in_flight=st.integers(0, 8),
@@ -130,9 +116,6 @@ def test_a_wait_under_way_is_counted_once_when_it_ends() -> None:
     )
 )
 def test_no_more_time_is_given_away_than_passed(spans: list[LaneSpan]) -> None:
-    bottleneck = Bottleneck(10)
     for span in spans:
-        bottleneck.add(span)
-    seconds = bottleneck.seconds()
-    assert all(one >= 0 for one in seconds.values())
-    assert sum(seconds.values()) <= sum(span.length_s for span in spans[-10:]) + 1e-6
+        waits = span.waits()
+        assert all(one >= 0 for one in waits.values()) and sum(waits.values()) <= span.length_s + 1e-6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from scripted import Bench, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 from watched_run import MODEL, lines_of
 
+from millstream.bench.evaluation.door.watch import unwatched
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.attempts.prices import Price
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
+from millstream.interfaces.terminal.progress import watch_on_stderr
 from millstream.interfaces.terminal.progress_lines import screen_lines
 from millstream.interfaces.terminal.run_progress import RunProgress, RunView
 
@@ -38,8 +41,10 @@ def test_a_log_gets_no_control_character(tmp_path: Path) -> None:
     assert [line for _, line in written if not line.isprintable()] == []
 
 
-def test_without_a_stream_nothing_is_written(tmp_path: Path) -> None:
-    assert lines_of(tmp_path, Lane(MODEL, concurrency=1), 50, is_shown=False) == []
+def test_no_run_is_watched_without_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert watch_on_stderr(is_shown=False) is unwatched
+    monkeypatch.setattr(sys, "stderr", None)
+    assert watch_on_stderr() is unwatched
 
 
 def test_what_was_done_before_counts_as_done_but_not_for_the_rate(tmp_path: Path) -> None:

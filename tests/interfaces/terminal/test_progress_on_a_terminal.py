@@ -19,12 +19,12 @@ import asyncio, sys
 from pathlib import Path
 from millstream.engine.call import Call
 from millstream.engine.run import run_calls
-from millstream.interfaces.terminal.progress import RunDisplay
+from millstream.interfaces.terminal.progress import showing
 from scripted import ScriptedProvider, engine_over, prompts
 
 async def main(folder, end):
     async with engine_over({"script/m": ScriptedProvider(latency_s=0.02)}, Path(folder)) as bench:
-        with RunDisplay(bench, 400, 0, stream=sys.stderr):
+        with showing(bench, 400, 0, stream=sys.stderr):
             number = 0
             async for outcome in run_calls(bench.scheduler, prompts(400)):
                 number += 1
