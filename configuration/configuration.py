@@ -50,7 +50,8 @@ class Configuration(Struct, frozen=True):
     gateway: GatewaySettings = GatewaySettings()
 
 
-_LANE = {
+_Kinds = dict[str, values.ValueKind[Any]]
+_LANE: _Kinds = {
     "rpm": values.RPM,
     "tpm": values.TPM,
     "itpm": values.ITPM,
@@ -60,7 +61,7 @@ _LANE = {
     "timeout": values.TIMEOUT,
     "keys": values.Variables("key"),
 }
-_PROVIDER = {
+_PROVIDER: _Kinds = {
     "kind": values.WordChoice(tuple(KINDS)),
     "base_url": values.BaseUrl(),
     "key": values.Variable("key"),
@@ -71,13 +72,13 @@ _PROVIDER = {
     "max_tokens_name": values.WordChoice(("max_tokens", "max_completion_tokens")),
     "store": values.Switch(),
 }
-_SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
+_SEARCH: _Kinds = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
-_PRICE = {
+_PRICE: _Kinds = {
     **dict.fromkeys(("input", "output", "cached", "write_5m", "write_1h"), values.PRICE),
     "tiers": values.NumbersByName(values.Number("a number of times the price", 0.001, 999)),
 }
-_MODEL = {
+_MODEL: _Kinds = {
     "thinks": values.Switch(),
     "max_output": values.WholeNumber("tokens", 1, 100_000_000),
     "window": values.WholeNumber("tokens", 1, 100_000_000),
@@ -124,7 +125,7 @@ def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, .
     return tuple(lanes), key_variables
 
 
-def _kinds_of_lane(name: str) -> dict[str, Any]:
+def _kinds_of_lane(name: str) -> _Kinds:
     """Returns the fields that a lane's table may have, with their kinds. Searches and pages have no tokens; pages have
     no API keys and no timeout either."""
     if is_page(name):

@@ -46,14 +46,19 @@ def showing(
         looked, cpu_before = now, cpu_now
         return progress.look(now, cpu_share, lag_s)
 
-    def tick() -> None:
+    timer: asyncio.TimerHandle
+
+    def wait() -> None:
         nonlocal timer
-        view = look(loop.time() - timer.when())
-        painter.show(partial(screen_lines, view), lambda: [plain_line(view)], looked)
         timer = loop.call_at(looked + LOOK_EVERY_S, tick)
 
+    def tick() -> None:
+        view = look(loop.time() - timer.when())
+        painter.show(partial(screen_lines, view), lambda: [plain_line(view)], looked)
+        wait()
+
+    wait()
     unsubscribe = engine.events.subscribe(progress.hear)
-    timer = loop.call_at(looked + LOOK_EVERY_S, tick)
     try:
         yield progress
     finally:
