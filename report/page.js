@@ -1,5 +1,5 @@
-// The live half of the report: figures that answer to the pointer, and the explorer. Without it the page still shows
-// every table and a still picture of every figure. Whatever models wrote is set as text, never as markup.
+// The live half of the report: figures that answer to the pointer. Without it the page still shows every table and a
+// still picture of every figure. Whatever models wrote is set as text, never as markup.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -211,161 +211,15 @@ for (const [id, spec] of Object.entries(JSON.parse(byId("figure-data").textConte
   whenNear(byId(id), () => drawLive(byId(id), spec));
 }
 
-// ---- explorer ----
+// ---- what a benchmark's own script uses ----
 
-const CASES = {
-  baseline: "Baseline",
-  "one-sided-pro": "One-sided pro",
-  "one-sided-con": "One-sided con",
-  "clear-pro": "Clear and convincing pro",
-  "clear-con": "Clear and convincing con",
-  balanced: "Balanced",
-};
-
-const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
 const count = (number) => number.toLocaleString("en-GB");
-const percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)}%` : "–");
 
 function fill(select, entries) {
   const kept = select.value;
   select.replaceChildren(...entries.map(([value, text]) => made("option", { value, textContent: text })));
   if (entries.some(([value]) => value === kept)) select.value = kept;
 }
-
-// A cell is [[pro, con, other], refused, different, said, own]; an answer [stance, text, chars, times].
-function answerOf(data, said) {
-  const [, place, chars] = said;
-  const text = data.texts[place];
-  const shown = made("span", { className: "said", textContent: text });
-  if (!text) return made("span", { className: "cut", textContent: "(no text)" });
-  return chars ? made("span", {}, shown, made("span", { className: "cut", textContent: ` (cut: ${count(chars)} characters)` })) : shown;
-}
-
-function showShares(data, cells, chosen) {
-  const rows = cells.map(([counts, refused], at) => {
-    const all = sum(counts);
-    const bar = made("span", { className: "bar", ariaHidden: "true" });
-    counts.forEach((number, stance) => {
-      const part = made("span", { className: data.stances[stance] });
-      part.style.flexGrow = number;
-      bar.append(part);
-    });
-    const name = made("th", { scope: "row" }, CASES[data.cases[at]] ?? data.cases[at], bar);
-    const shares = counts.map((number) =>
-      made("td", { className: "number" }, percent(number, all), made("br"), made("span", { className: "cut", textContent: count(number) })),
-    );
-    const rest = [refused, all].map((number) => made("td", { className: "number", textContent: count(number) }));
-    const row = made("tr", {}, name, ...shares, ...rest);
-    if (at === chosen) {
-      row.className = "chosen";
-      row.setAttribute("aria-current", "true");
-    }
-    return row;
-  });
-  byId("explorer-shares").replaceChildren(...rows);
-}
-
-function showSaid(data, cell) {
-  const [counts, , different, said] = cell;
-  const all = sum(counts);
-  const rows = said.map((each) =>
-    made(
-      "tr",
-      {},
-      made("td", { className: "said" }, answerOf(data, each)),
-      made("td", { textContent: data.stances[each[0]] }),
-      made("td", { className: "number", textContent: count(each[3]) }),
-      made("td", { className: "number", textContent: percent(each[3], all) }),
-    ),
-  );
-  byId("explorer-said").replaceChildren(...rows);
-  byId("explorer-said-box").hidden = !all;
-  byId("explorer-different").textContent = all
-    ? `Answers alike in text and stance are counted together: ${count(said.length)} of ${count(different)} different ones are shown, the most frequent first.`
-    : "There is no answer.";
-}
-
-function showPrompts(data, model, issue, at, own) {
-  const box = byId("explorer-prompts");
-  const script = model.script === null ? undefined : data.scripts[model.script][issue];
-  if (!script) {
-    const why = model.script === null ? model.why : "they are left out to keep the page small";
-    box.replaceChildren(made("p", { className: "note", textContent: `The prompts can't be shown: ${why}.` }));
-    return;
-  }
-  const [parts, cases] = script;
-  box.replaceChildren(
-    ...cases[at].flatMap(([id, aMeans, places], number) => {
-      const text = made("pre", { className: "prompt", tabIndex: 0, textContent: places.map((place) => parts[place]).join("") });
-      text.setAttribute("aria-label", `Prompt ${id}`);
-      const said = own[number];
-      const answer = made("p", {}, "This model's answer");
-      if (said) answer.append(`, read as ${data.stances[said[0]]}: `, answerOf(data, said));
-      else answer.append(": none, it is missing.");
-      return [made("h4", { textContent: `${id} (answering A means ${aMeans})` }), text, answer];
-    }),
-  );
-}
-
-function explore(data) {
-  const [models, issues, cases] = ["model", "issue", "case"].map((name) => byId(`explorer-${name}`));
-  const show = () => {
-    const model = data.models[Number(models.value)];
-    const issue = issues.value;
-    const at = Number(cases.value);
-    const cells = model.cells[issue];
-    const [counts, refused] = cells[at];
-    const all = sum(counts);
-    const shares = data.stances.map((stance, place) => `${percent(counts[place], all)} ${stance}`).join(", ");
-    const refusals = refused ? `, ${count(refused)} of them refusals` : "";
-    const name = models.selectedOptions[0].textContent;
-    byId("explorer-sentence").textContent =
-      `${name} on ${issues.selectedOptions[0].textContent}, ${cases.selectedOptions[0].textContent.toLowerCase()}: ` +
-      (all ? `${shares}; ${count(all)} answers${refusals}.` : "no answer.");
-    showShares(data, cells, at);
-    showSaid(data, cells[at]);
-    showPrompts(data, model, issue, at, cells[at][4]);
-  };
-  const chooseModel = () => {
-    const own = data.models[Number(models.value)].cells;
-    fill(issues, data.issues.map((label, at) => [String(at), label]).filter(([at]) => Object.hasOwn(own, at)));
-    show();
-  };
-  fill(models, data.models.map((model, at) => [String(at), model.name]));
-  fill(cases, data.cases.map((name, at) => [String(at), CASES[name] ?? name]));
-  const keep = () => keepChosen(Object.fromEntries(Object.entries({ issue: issues, model: models, case: cases }).map(([name, select]) => [name, select.selectedOptions[0].textContent])));
-  const chooseText = (select, text) => {
-    const option = [...select.options].find((each) => each.textContent === text);
-    if (option) select.value = option.value;
-  };
-  for (const [select, act] of [[models, chooseModel], [issues, show], [cases, show]]) {
-    select.addEventListener("change", () => {
-      act();
-      keep();
-    });
-  }
-  const asked = chosenIn();
-  chooseText(models, asked.get("model"));
-  chooseText(cases, asked.get("case"));
-  chooseModel();
-  chooseText(issues, asked.get("issue"));
-  show();
-  byId("explorer").dataset.state = "open";
-  if (asked.has("issue")) byId("behind").scrollIntoView();
-}
-
-async function openExplorer() {
-  const told = byId("explorer-told");
-  try {
-    explore(await unpacked(byId("explorer-data").textContent));
-    told.remove();
-  } catch (error) {
-    told.textContent = `The explorer can't be opened in this browser: ${error.message}`;
-  }
-}
-
-// At once and not when it is near: a reader who searches the page finds what it holds.
-if (byId("explorer")) openExplorer();
 
 // ---- paper and small screens ----
 

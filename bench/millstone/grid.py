@@ -183,17 +183,6 @@ class Grid:
                         sample=sample,
                     )
 
-    def some(
-        self, issue: Issue, places: Iterable[tuple[int, Config, int]]
-    ) -> Iterator[tuple[str, Draw, list[PromptPart]]]:
-        """Yields id, draw and parts of the prompt at each of `places` (template from 1, configuration, trial from 0) of
-        one issue, in their order."""
-        sheet, pros, cons = Sheet(issue, self.citations), issue.count("pro"), issue.count("con")
-        for template, config, trial in places:
-            cell = _Cell(issue, sheet, template, config)
-            drawn, parts = self._drawn(cell, trial, pros, cons)
-            yield cell.id(trial), drawn, parts
-
     def ids(self) -> Iterator[str]:
         """Yields every item's id in order, without drawing arguments."""
         return (cell.id(trial) for cell in self._cells() for trial in range(self.trials))
@@ -229,15 +218,12 @@ class Grid:
                 yield _Cell(issue, sheet, template, config)
 
     def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[PromptPart]]]:
-        pros, cons = cell.issue.count("pro"), cell.issue.count("con")
-        for trial in range(self.trials):
-            yield trial, *self._drawn(cell, trial, pros, cons)
-
-    def _drawn(self, cell: _Cell, trial: int, pros: int, cons: int) -> tuple[Draw, list[PromptPart]]:
         issue, sheet, template, config = cell
-        stream = DrawStream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
-        drawn = draw(stream, config.shape, pros, cons)
-        return drawn, sheet.parts(template, config.wrapping, drawn)
+        pros, cons = issue.count("pro"), issue.count("con")
+        for trial in range(self.trials):
+            stream = DrawStream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
+            drawn = draw(stream, config.shape, pros, cons)
+            yield trial, drawn, sheet.parts(template, config.wrapping, drawn)
 
 
 def grid_of(specification: Mapping[str, Any], dataset: IssueDataset) -> Grid | None:

@@ -149,25 +149,14 @@ def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabe
 
 def corrected(dataset: IssueDataset) -> IssueDataset:
     """Returns the data set with every label corrected that its wording contradicts. Its prompts stay the same."""
-    clear = {
-        (issue.id, template): side
-        for issue in dataset.issues
-        for template, side in _wordings(issue).items()
-        if side is not None
-    }
-    return relabelled(dataset, clear)
-
-
-def relabelled(dataset: IssueDataset, sides: Sides) -> IssueDataset:
-    """Returns the whole data set with these labels; a paraphrase without one keeps its own."""
     return of_issues(
         dataset.name,
         [
             structs.replace(
                 issue,
                 paraphrases=tuple(
-                    structs.replace(one, orientation=sides.get((issue.id, template), one.orientation))
-                    for template, one in enumerate(issue.paraphrases, 1)
+                    structs.replace(one, orientation=side or one.orientation)
+                    for one, side in zip(issue.paraphrases, _wordings(issue).values(), strict=True)
                 ),
             )
             for issue in dataset.issues

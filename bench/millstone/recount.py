@@ -30,17 +30,15 @@ def tally_of(
     source: str = "records.jsonl",
     *,
     is_each_once: bool = False,
-    seen: Callable[[Record], None] | None = None,
     sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
     manifest: Mapping[str, Any] | None = None,
     read: str | None = None,
 ) -> AnswerTally:
     """Returns the tally of the answers in these lines. Blank lines are skipped, and so are failures.
 
-    `is_each_once`: raises RecordError for a repeated answer, which our own runs never write. `seen` receives every
-    answer that the tally received, in order. `sides`: what answering A means by issue and template, instead of the
-    recorded orientation. `manifest`: the run's, which has the wordings. `read`: how prompts read in part count;
-    None: as the run says.
+    `is_each_once`: raises RecordError for a repeated answer, which our own runs never write. `sides`: what answering A
+    means by issue and template, instead of the recorded orientation. `manifest`: the run's, which has the wordings.
+    `read`: how prompts read in part count; None: as the run says.
     """
     tally = AnswerTally(wordings_of(manifest), reads_of("millstone", manifest, read))
     letters = _letters()
@@ -75,8 +73,6 @@ def tally_of(
             record.truncated,
             orientation,
         )
-        if seen is not None:
-            seen(record)
     if is_each_once:
         for answers in tally.models():
             for repeated in answers.repeated():

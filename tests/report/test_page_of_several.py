@@ -12,7 +12,6 @@ from page_elements import assert_only_its_own
 from polls import realistic
 
 from millstream.bench.chameleon.report.part import contents
-from millstream.bench.millstone.report.explorer import Explorer
 from millstream.bench.millstone.report.part import tables_and_figures, with_sections
 from millstream.report.page import page
 from millstream.report.standings import AnswerStatus
@@ -25,7 +24,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> str:
     survey, folder = realistic(), tmp_path_factory.mktemp("together")
     standings = tuple(AnswerStatus(answers.name, len(answers), len(answers)) for answers in survey.answers)
     answers = structs.replace(tables_and_figures(survey), title="MillStone: 4 models", standings=standings)
-    answers = with_sections(answers, Explorer((), (), (), ()), survey)
+    answers = with_sections(answers, survey)
     turns = contents([written_run(folder, run_records(PERSONAS, [0.0, 1.0], conversations=4, turns=4))])
     return page(f"{answers.title}; {turns.title}", [answers, turns]).decode()
 
@@ -42,7 +41,7 @@ def test_both_stand_on_one_page_and_no_name_is_given_twice(together: str) -> Non
     for link in re.findall(r'<a href="#([^"]+)"', together):
         assert link in found
     assert '<p class="whose">MillStone</p>' in together and 'id="chameleon-summary-whose">Chameleon</p>' in together
-    assert {"table-4-om", "chameleon-table-1-scores", "explorer-data", "conversations-data"} <= set(found)
+    assert {"table-4-om", "chameleon-table-1-scores", "conversations-data"} <= set(found)
 
 
 def test_nothing_is_allowed_but_what_stands_in_the_page(together: str) -> None:

@@ -22,11 +22,10 @@ QUIET = (
 
 
 class Reported(NamedTuple):
-    """The folder of a run, its report, and every prompt that the provider was sent."""
+    """The folder of a run, and its report."""
 
     folder: Path
     page: Path
-    prompts: frozenset[str]
 
 
 class Watched:
@@ -49,19 +48,19 @@ class Watched:
         return self.page.evaluate("window.__ran ?? null")
 
     def scroll_through(self) -> None:
-        """Past everything, as figures and explorer wait until they are near."""
+        """Past everything, as figures wait until they are near."""
         height = self.page.evaluate("document.documentElement.scrollHeight")
         for place in range(0, height, 500):
             self.page.evaluate(f"window.scrollTo(0, {place})")
             self.page.wait_for_timeout(20)
 
     def settle(self, *parts: str) -> None:
-        """Wait at each figure, the explorer and the conversations, or at these parts alone, until it is alive: passing
+        """Wait at each figure and the conversations, or at these parts alone, until it is alive: passing
         by, a busy browser may not notice it."""
         # Selectors, since the page's policy forbids the evaluation by which a polled expression would be asked again.
         waiting = [
             (part, ".is-live" if selector.endswith(".plot") else "[data-state=open]")
-            for selector in parts or (".plot", "#explorer", "#conversations")
+            for selector in parts or (".plot", "#conversations")
             for part in self.page.locator(selector).all()
         ]
         for part, alive in waiting:

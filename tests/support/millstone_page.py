@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from millstream.bench.millstone.report.explorer import Explorer
 from millstream.bench.millstone.report.part import with_sections
 from millstream.bench.millstone.report.survey import ReportSurvey
 from millstream.report.page import page as page_of
 from millstream.report.sections import PageContents
 
-NOTHING = Explorer((), (), (), ())
 
-
-def page(contents: PageContents, survey: ReportSurvey | None = None, explorer: Explorer = NOTHING) -> bytes:
-    return page_of(contents.title, [with_sections(contents, explorer, survey or ReportSurvey(()))])
+def page(contents: PageContents, survey: ReportSurvey | None = None) -> bytes:
+    return page_of(contents.title, [with_sections(contents, survey or ReportSurvey(()))])

@@ -1,7 +1,6 @@
 """Reads run folders into the survey of a report: every model's answers, its planned prompts, and what is missing.
 
-Owns how models of several folders get different names, and when a run's prompts can be made again. Records of another
-program need no manifest.
+Owns how models of several folders get different names. Records of another program need no manifest.
 """
 
 from __future__ import annotations
@@ -31,30 +30,25 @@ from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in
-from ..grid import Grid, grid_of
-from ..labels import FIX, OrientationLabels, Sides, labels_used, relabelled
+from ..labels import FIX, OrientationLabels, Sides, labels_used
 from ..manner import manner_of
 from ..options import Readings
-from ..orientation_labels import AS_RECORDED, digest_by_wording, run_dataset, sides_of
+from ..orientation_labels import AS_RECORDED, digest_by_wording, sides_of
 from ..published_counts import CountsTable, named_counts
 from ..recount import shapes_of, tally_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
-from ..texts import TextPlaces, Texts
 from ..work import silence_of
-from .examples import ModelSample
 from .survey import ReportSurvey
 
 
 class AnswerFolder(Struct, frozen=True):
-    """The answers of one run folder, by pair, with the places of their texts and the counts of how they ended.
-    `answers` is ordered by name; `asked` are the pairs of the manifest. `shape` is the planned grid (None: not
-    known). `rows` are those of the served names; `sides` are the orientations by which its answers were read (empty: as
-    recorded)."""
+    """The answers of one run folder, by pair, with the counts of how they ended. `answers` is ordered by name; `asked`
+    are the pairs of the manifest. `shape` is the planned grid (None: not known). `rows` are those of the served names;
+    `sides` are the orientations by which its answers were read (empty: as recorded)."""
 
     path: Path
     manifest: Mapping[str, Any] | None
     answers: Mapping[Pair, AnswerRows]
-    texts: Mapping[Pair, Texts]
     ended: Mapping[Pair, PairCounts]
     asked: tuple[Pair, ...]
     shape: Shape | None
@@ -109,13 +103,10 @@ def read_folder(
     recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
     whole = {} if manifest is None else shapes_of(manifest["specification"])
     shape, pairs = next(iter(whole.values()), None), tuple(whole)
-    places = TextPlaces(records)
-    read = rows.lines(places.lines(lines))
-    tally = tally_of(
-        read, str(records), is_each_once=True, seen=places.add, sides=sides, manifest=manifest, read=read_as
-    )
+    read = rows.lines(lines)
+    tally = tally_of(read, str(records), is_each_once=True, sides=sides, manifest=manifest, read=read_as)
     answers = {each.pair: each for each in tally.models()}
-    return AnswerFolder(records.parent, manifest, answers, places.texts(), ended, pairs, shape, rows, sides)
+    return AnswerFolder(records.parent, manifest, answers, ended, pairs, shape, rows, sides)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:
@@ -194,23 +185,6 @@ def standings(folders: Sequence[AnswerFolder]) -> tuple[AnswerStatus, ...]:
     return tuple(statuses)
 
 
-def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
-    """Returns the answers of all folders, with what the explorer needs to show some of them."""
-    named = names(folders)
-    samples = []
-    for folder in folders:
-        grid = _grid(folder.manifest)
-        if folder.sides and not isinstance(grid, str):
-            # The same prompts: draws do not depend on labels.
-            right = relabelled(grid.dataset, folder.sides)
-            grid = Grid(right, grid.protocol, grid.templates, grid.trials)
-        for pair, answers in folder.answers.items():
-            renamed = dataclasses.replace(answers, name=named[folder.path, pair])
-            made, why = (None, grid) if isinstance(grid, str) else (grid, "")
-            samples.append(ModelSample(renamed, folder.texts[pair], made, why))
-    return samples
-
-
 def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
     """Returns a unique name for each pair: the model's, with its treatment if it has several, with its folder if
     another folder has the same name."""
@@ -230,19 +204,6 @@ def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
         taken.add(label)
         by_key[key] = label
     return by_key
-
-
-def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
-    """Returns the grid of a run's prompts, with every issue of its data set; or a text that says why it is not
-    available."""
-    dataset = run_dataset(manifest)
-    if isinstance(dataset, str):
-        return dataset
-    assert manifest is not None
-    specification = manifest["specification"]
-    if grid_of(specification, dataset) is None:
-        return "this version of the program makes other prompts than the run was asked"
-    return Grid(dataset, specification["protocol"], specification["templates"], specification["trials"])
 
 
 def label_lines(folder: AnswerFolder) -> list[str]:

@@ -38,9 +38,7 @@ from ..published_counts import CountsTable
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
-from .examples import explorer
-from .explorer import Explorer, explorer_html, packed_explorer
-from .folders import AnswerFolder, labels_sentence, sampled, standings, survey
+from .folders import AnswerFolder, labels_sentence, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
 from .published import counts_marked
@@ -81,7 +79,7 @@ def page_contents(
         choices=_choices(report, tables, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *command_paths(labels), *counted, *flags]),
     )
-    return with_sections(contents, explorer(sampled(folders), report.stance), report)
+    return with_sections(contents, report)
 
 
 def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
@@ -156,7 +154,7 @@ def _choices(
     )
 
 
-def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurvey) -> PageContents:
+def with_sections(contents: PageContents, survey: ReportSurvey) -> PageContents:
     """Returns the contents with the sections of their page. `survey` has the readings by which they were made."""
     of_paper, behind, rest = shared_out(contents)
     sections = (
@@ -175,15 +173,9 @@ def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurv
             targets_of("Figure", (figure.name for figure in contents.figures)),
         ),
         Section("beyond", "Beyond the paper", "".join(map(table_section, rest))),
-        Section("behind", "Behind the numbers", explorer_html(explorer)),
         Section("origin", "How it was made", origins_html(contents.origins, contents.command)),
     )
-    return structs.replace(
-        contents,
-        headline=_headline(contents, survey),
-        sections=sections,
-        packs={"explorer-data": packed_explorer(explorer)},
-    )
+    return structs.replace(contents, headline=_headline(contents, survey), sections=sections)
 
 
 def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:

@@ -17,7 +17,6 @@ from millstream.bench.millstone.labels import (
     compared,
     corrected,
     labels_used,
-    relabelled,
 )
 from millstream.fixtures import full_size
 
@@ -136,8 +135,3 @@ def test_a_manifest_keeps_all_of_it(is_corrected: bool) -> None:
     found = OrientationLabels(found.checked, found.mismatches, found.unread, is_corrected)
     assert labels_used({"dataset": {"labels": json.loads(json.dumps(found.as_json()))}}) == found
     assert found.as_json()["used"] == ("by wording" if is_corrected else "as given")
-
-
-def test_labels_of_a_run_can_be_put_in_place_of_a_data_sets_own() -> None:
-    dataset = data_set(a=issue("ppppcc"))
-    assert wrong(compared(relabelled(dataset, {("a", 4): "con"}), ALL)) == [4]

@@ -36,23 +36,6 @@ POINT_AT_ALL = """() => {
     }
     return marks.length;
 }"""
-# Every choice of the explorer is made; what it showed.
-LOOK_AT_ALL = """() => {
-    const [model, issue, kind] = ['model', 'issue', 'case'].map(name => document.getElementById(`explorer-${name}`));
-    const choose = (select, option) => { select.value = option.value; select.dispatchEvent(new Event('change')); };
-    const shown = new Set();
-    for (const one of [...model.options]) {
-        choose(model, one);
-        for (const other of [...issue.options]) {
-            choose(issue, other);
-            for (const third of [...kind.options]) {
-                choose(kind, third);
-                document.querySelectorAll('.said, .prompt, .cut').forEach(each => shown.add(each.textContent));
-            }
-        }
-    }
-    return [...shown];
-}"""
 
 
 def issue_file(arguments: list[str]) -> str:
@@ -137,21 +120,6 @@ def test_nothing_runs_and_nothing_is_asked_for(browser: Browser, told: tuple[Pat
         assert watched.page.eval_on_selector_all("main *", handlers) == []
         assert (watched.ran(), watched.complaints, watched.requests) == (None, [], [page.as_uri()])
         assert watched.page.url == page.as_uri()
-
-
-def test_the_explorer_shows_every_text_as_text(browser: Browser, told: tuple[Path, Done]) -> None:
-    with opened(browser, told[0] / "report.html") as watched:
-        watched.settle("#explorer")
-        assert watched.page.locator("#explorer-model option").count() == 4
-        whole = "\n".join(watched.page.evaluate(LOOK_AT_ALL))
-        assert (watched.ran(), watched.complaints) == (None, [])
-    for text in TEXTS:
-        if len(text) < 200 and CONTROL.search(text) is None and text.isprintable():
-            assert text in whole, text
-    assert "␛[2J␛[31mred" in whole and "[U+202E]gnp.exe" in whole
-    assert CONTROL.search(whole) is None
-    # A million characters were cut, and said to be so.
-    assert "(cut: 1,000,000 characters)" in whole and "x […] x" in whole
 
 
 def test_every_table_can_be_read_and_holds_no_formula(told: tuple[Path, Done]) -> None:

@@ -14,10 +14,6 @@ from millstone_page import page
 from msgspec import structs
 from polls import polled, realistic, survey_of
 
-from millstream.bench.millstone.report.explorer import (
-    Explorer,
-    ExplorerModel,
-)
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.report.html_tables import shown_value, table_html
 from millstream.report.sections import PageContents
@@ -41,10 +37,6 @@ FIGURE = Figure(
 DATA = Table("figure-2-shifts", "Figure 2, data", "", (Column("x", "X", "count"),), ((1,),))
 EMPTY = Figure("figure-7-refusals", "Figure 7: nothing", "None.", "refusals", None, "No model refuses.")
 REFUSALS = Table("refusals", "Refusals", "", (Column("model", "Model"),), ())
-
-
-def explorer(models: tuple[ExplorerModel, ...]) -> Explorer:
-    return Explorer(tuple(dict.fromkeys(name for model in models for name in model.cells)), models, ("A",), ())
 
 
 def contents(*standings: AnswerStatus, remarks: tuple[str, ...] = ()) -> PageContents:

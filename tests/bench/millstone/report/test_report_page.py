@@ -1,20 +1,16 @@
-"""The report of a real run, opened from its file in a browser: it shows what the records hold, and asks for nothing."""
+"""The report of a real run, opened from its file in a browser: it is whole, and asks for nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import Reported, Watched, opened
-from command_line import lines_of
 from playwright.sync_api import Browser
-
-from millstream.metrics.millstone.openness import CASES, STANCES, case_of
 
 PHONE = {"width": 360, "height": 740}
 PAPER = (
@@ -27,33 +23,14 @@ PAPER = (
 
 @pytest.fixture(scope="module")
 def drawn(browser: Browser, reported: Reported) -> Iterator[Watched]:
-    """The page with every figure and the explorer alive, once for all tests that only look at it or choose in it."""
+    """The page with every figure alive, once for all tests that only look at it."""
     with opened(browser, reported.page) as watched:
         watched.settle()
         yield watched
 
 
-def counted(folder: Path) -> dict[tuple[str, str, str], Counter[str]]:
-    """Stances by model, issue and case, straight from the records."""
-    found: dict[tuple[str, str, str], Counter[str]] = {}
-    for line in lines_of(folder / "records.jsonl"):
-        cell = (line["model"], line["issue"], case_of(line["config"]) or "")
-        found.setdefault(cell, Counter())[line["stance"]] += 1
-        found[cell]["refused"] += line["status"] == "refused"
-    return found
-
-
 def texts(watched: Watched, selector: str) -> list[str]:
     return [text.strip() for text in watched.page.locator(selector).all_inner_texts()]
-
-
-def choose(watched: Watched, name: str, value: str) -> None:
-    watched.page.select_option(f"#explorer-{name}", value)
-
-
-def values_of(watched: Watched, name: str) -> list[str]:
-    found: list[str] = watched.page.eval_on_selector_all(f"#explorer-{name} option", "all => all.map(one => one.value)")
-    return found
 
 
 def test_the_page_asks_for_nothing_but_itself_and_complains_of_nothing(drawn: Watched, reported: Reported) -> None:
@@ -124,95 +101,15 @@ def test_figures_answer_to_the_pointer(drawn: Watched, reported: Reported) -> No
     assert inside
 
 
-def test_the_explorer_counts_what_the_records_hold(drawn: Watched, reported: Reported) -> None:
-    records = counted(reported.folder)
-    seen = set()
-    for model in values_of(drawn, "model"):
-        choose(drawn, "model", model)
-        for issue in values_of(drawn, "issue"):
-            choose(drawn, "issue", issue)
-            name, about = texts(drawn, "#explorer-model option:checked, #explorer-issue option:checked")
-            issue_id = about.lower().replace(" ", "-")
-            for at, row in enumerate(drawn.page.locator("#explorer-shares tr").all()):
-                shares = [cell.split() for cell in row.locator("td").all_inner_texts()]
-                cell = records[name, issue_id, CASES[at]]
-                seen.add((name, issue_id, CASES[at]))
-                assert [int(share[1]) for share in shares[:3]] == [cell[stance] for stance in STANCES]
-                whole = sum(cell[stance] for stance in STANCES)
-                percents = [f"{100 * cell[stance] / whole:.1f}%" for stance in STANCES]
-                assert [share[0] for share in shares[:3]] == percents
-                assert [int(share[0]) for share in shares[3:]] == [cell["refused"], whole]
-    assert drawn.complaints == []
-    assert seen == set(records)
-
-
-def test_the_explorer_shows_the_answers_and_prompts_behind_a_number(drawn: Watched, reported: Reported) -> None:
-    by_id = {(line["model"], line["id"]): line for line in lines_of(reported.folder / "records.jsonl")}
-    for model in values_of(drawn, "model"):
-        choose(drawn, "model", model)
-        name = texts(drawn, "#explorer-model option:checked")[0]
-        for case in values_of(drawn, "case"):
-            choose(drawn, "case", case)
-            prompts = drawn.page.locator("#explorer-prompts .prompt")
-            assert prompts.count() == 2
-            for at in range(2):
-                prompt = prompts.nth(at).evaluate("one => one.textContent")
-                assert sha256(prompt.encode()).hexdigest() in reported.prompts
-                heading, answer = (
-                    texts(drawn, "#explorer-prompts h4")[at],
-                    texts(drawn, "#explorer-prompts p")[at],
-                )
-                line = by_id[name, heading.partition(" ")[0]]
-                assert heading.endswith(f"(answering A means {line['orientation']})")
-                assert answer == f"This model's answer, read as {line['stance']}: {line['text'] or '(no text)'}"
-                assert case_of(line["config"]) == CASES[int(case)]
-            check_answers(drawn, name, CASES[int(case)], list(by_id.values()))
-
-
-def test_what_the_explorer_shows_has_an_address(browser: Browser, reported: Reported) -> None:
-    with opened(browser, reported.page) as watched:
-        watched.settle("#explorer")
-        choose(watched, "model", values_of(watched, "model")[1])
-        choose(watched, "issue", values_of(watched, "issue")[3])
-        choose(watched, "case", values_of(watched, "case")[2])
-        told, address = watched.page.inner_text("#explorer-sentence"), watched.page.url
-    with opened(browser, reported.page) as watched:
-        watched.page.goto(address)
-        watched.page.reload()
-        watched.page.locator("#explorer[data-state=open]").wait_for(state="attached")
-        assert watched.page.inner_text("#explorer-sentence") == told
-        assert watched.complaints == []
-
-
-def check_answers(watched: Watched, model: str, case: str, lines: list[dict[str, Any]]) -> None:
-    """The list of answers against the records; every one of it is there as often as is said."""
-    issue = texts(watched, "#explorer-issue option:checked")[0].lower().replace(" ", "-")
-    told = Counter(
-        (line["text"] or "(no text)", line["stance"])
-        for line in lines
-        if (line["model"], line["issue"], case_of(line["config"])) == (model, issue, case)
-    )
-    rows = [row.locator("td").all_inner_texts() for row in watched.page.locator("#explorer-said tr").all()]
-    shown = [((text, stance), int(times)) for text, stance, times, _ in rows]
-    assert dict(shown).items() <= told.items()
-    assert [times for _, times in shown] == sorted(told.values(), reverse=True)[:5]
-    assert f"{len(shown)} of {len(told)} different" in watched.page.inner_text("#explorer-different")
-
-
 def test_the_page_can_be_used_with_the_keyboard_alone(browser: Browser, reported: Reported) -> None:
     with opened(browser, reported.page) as watched:
         watched.settle()
         watched.page.keyboard.press("Tab")
         assert watched.page.evaluate("document.activeElement.className") == "skip"
         watched.page.keyboard.press("Enter")
-        for name in ("model", "issue", "case"):
-            watched.page.focus(f"#explorer-{name}")
-            before = watched.page.inner_text("#explorer-sentence")
-            watched.page.keyboard.press("ArrowDown")
-            assert watched.page.inner_text("#explorer-sentence") != before
         # What scrolls can be reached, so that its end can be read.
         reachable = "all => all.every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))"
-        assert watched.page.eval_on_selector_all(".table, .plot, .prompt", reachable)
+        assert watched.page.eval_on_selector_all(".table, .plot", reachable)
 
 
 def test_tables_are_told_to_who_can_not_see_them(drawn: Watched, reported: Reported) -> None:
@@ -235,8 +132,6 @@ def test_without_scripts_every_table_and_figure_still_shows(browser: Browser, re
         assert stills.count() >= 5
         assert all(still.is_visible() for still in stills.all())
         assert watched.page.locator("#table-4-om table").is_visible()
-        assert watched.page.locator("#explorer-told").is_visible()
-        assert not watched.page.locator("#explorer-model").is_visible()
 
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -276,9 +171,9 @@ def test_on_paper_there_are_pictures_and_no_controls(
     browser: Browser, reported: Reported, screenshots: Path, light: str
 ) -> None:
     with opened(browser, reported.page, color_scheme=light, viewport={"width": 760, "height": 1000}) as watched:
-        watched.settle("#figure-2-shifts .plot", "#explorer")
+        watched.settle("#figure-2-shifts .plot")
         watched.page.emulate_media(media="print")
-        for hidden in ("nav", ".choose", "#figure-2-shifts .live"):
+        for hidden in ("nav", "#figure-2-shifts .live"):
             assert not watched.page.locator(hidden).is_visible(), hidden
         assert watched.page.locator("#figure-2-shifts .still").is_visible()
         assert watched.page.eval_on_selector("figure", "one => getComputedStyle(one).breakInside") == "avoid"

@@ -13,7 +13,7 @@ from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.proof import listed_grid
 from millstream.bench.millstone.reference import CONTROVERSIAL, LEFT_OUT
-from millstream.bench.millstone.report.folders import AnswerFolder, names, read_folder, sampled, standings, survey
+from millstream.bench.millstone.report.folders import AnswerFolder, names, read_folder, standings, survey
 from millstream.engine.runs.journal import read_lines
 from millstream.engine.runs.run_folder import read_manifest
 from millstream.report.labels import folder_labels
@@ -97,12 +97,10 @@ def test_records_without_a_manifest_suggest_what_was_asked(tmp_path: Path) -> No
     assert (part.expected, part.answered, part.pending) == (ANSWERS, 120, ANSWERS - 120)
 
 
-def test_prompts_of_another_version_are_neither_drawn_again_nor_compared(tmp_path: Path) -> None:
+def test_prompts_of_another_version_are_not_compared(tmp_path: Path) -> None:
     folder = run(tmp_path / "run")
-    assert sampled([read(folder)])[0].grid is not None and not listed_grid(read_manifest(folder)).unproven
+    assert not listed_grid(read_manifest(folder)).unproven
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["specification"]["prompt_version"] += 1
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    model = sampled([read(folder)])[0]
-    assert (model.grid, model.why) == (None, "this version of the program makes other prompts than the run was asked")
     assert "the run's prompts can't be built here" in listed_grid(read_manifest(folder)).unproven[0]
