@@ -28,7 +28,8 @@ from .dispatch import CallGroup, Dispatch, not_allowed, refusal_of
 from .guard import GuardRules, judge
 from .http.bodies import BODY_S, body_of, is_plain
 from .http.body_memory import LONG_BYTES
-from .http.http_request import ClientStream, HttpRequest
+from .http.http_connection import Connection
+from .http.http_request import HttpRequest
 from .http.http_response import HttpResponse
 from .metrics import Metrics
 from .paths import CHAT, RequestPath, read_path
@@ -175,7 +176,7 @@ class RequestHandler:
             self._refuse(error)
         return self.whole
 
-    async def answer(self, back: ClientStream) -> HttpResponse | None:
+    async def answer(self, back: Connection) -> HttpResponse | None:
         """Waits for the answer and returns it; None: it was sent as a stream."""
         try:
             if self._group is None:
@@ -209,7 +210,7 @@ class RequestHandler:
             return structs.replace(problem, message=f"{stop.detail.removesuffix(_RESUMED)}{_LATER}")
         return structs.replace(problem, retry_after_s=self._state.dispatch.reopens_in_s(stop))
 
-    async def _stream(self, group: CallGroup, saying: StreamedText, back: ClientStream) -> None:
+    async def _stream(self, group: CallGroup, saying: StreamedText, back: Connection) -> None:
         dialect = self._dialect
         fields = stream_fields(self._facts, self._id, dialect.stream_type)
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from ...engine.call import Outcome
 from ...providers.llm.serve_dialect import AnswerStream, Problem, RequestRefusal
-from .http.http_request import ClientStream
+from .http.http_connection import Connection
 
 PING_S = 10.0
 _OTHERWISE = Problem(
@@ -70,7 +70,7 @@ class StreamedText:
 
 
 async def stream_out(
-    back: ClientStream,
+    back: Connection,
     fields: str,
     request_id: str,
     stream_of: Callable[[Sequence[Outcome]], AnswerStream],

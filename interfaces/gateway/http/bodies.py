@@ -15,7 +15,8 @@ from ....providers.llm.serve_bounds import check_values
 from ....providers.llm.serve_dialect import RequestRefusal
 from ....providers.transport.decompression import Decompressor
 from .body_memory import LONG_BYTES
-from .http_request import BODY_BYTES_MAX, ClientStream, HttpRequest, too_large
+from .http_connection import Connection
+from .http_request import BODY_BYTES_MAX, HttpRequest, too_large
 
 BODY_S = 60.0
 _PACKED = ("", "identity", "gzip", "deflate")
@@ -29,7 +30,7 @@ def is_plain(request: HttpRequest) -> bool:
     return request.body.is_whole and not request.is_long
 
 
-async def body_of(request: HttpRequest, back: ClientStream, *, within_s: float) -> bytes:
+async def body_of(request: HttpRequest, back: Connection, *, within_s: float) -> bytes:
     """Waits for a request's body and returns it, decompressed. Raises RequestRefusal if it is not whole within
     `within_s` seconds, is too large or can't be decompressed."""
     packed = (request.header("content-encoding") or "").strip().lower()

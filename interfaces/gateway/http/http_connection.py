@@ -1,20 +1,21 @@
 """One client's connection: its requests answered in their order, one at a time, and its end.
 
 Owns the socket's two directions: what is read while an answer is under way, what waits until a client takes it, and how
-long a connection may be idle. Where requests begin and end: http_framing. How they are answered: `ConnectionContext`.
+long a connection may be idle. Where requests begin and end: http_framing. How they are answered: `Connections.begin`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, cast
 
 from .body_memory import BodyMemory
 from .http_framing import RequestFramer
-from .http_request import HttpRequest, PendingAnswer
+from .http_request import HttpRequest
 from .http_response import CONTINUE, LAST_CHUNK, HttpResponse, chunk, stream_head
 
 # Bounds on requests that wait for the answer to an earlier one; reading stops above.
@@ -22,29 +23,94 @@ WAITING_MAX = 64
 WAITING_BYTES_MAX = 1 << 20
 # A client whose connection ends may still be sending: if it were cut off at once, it would not read its answer.
 LINGER_S = 10.0
+# Seconds after which an idle connection is closed, also one that never sent a whole head.
+IDLE_S = 75.0
+# Seconds after which a connection is closed whose client takes no data: a person may look at something else meanwhile.
+TAKING_S = 120.0
+# Seconds that requests get to end when they are cut off.
+_CUT_S = 1.0
 
 
-class ConnectionContext(Protocol):
-    """What all connections of a gateway share. `idle_s`: the seconds after which an idle connection is closed;
-    `taking_s`: those after which a client that does not take its answer is cut off; `room`: the memory for bodies;
-    `begin` answers a request, at once or later."""
+class PendingAnswer(Protocol):
+    """A request on its way to its answer. `whole`: the answer, once it is known. `is_begun`: it goes on by itself and
+    calls `told` at its end; then `finish` returns the answer, or None if it must be waited for by `answer`. `end` is
+    called once, when the answer was handed over or its client has left."""
 
-    idle_s: float
-    taking_s: float
-    room: BodyMemory
-    begin: Callable[[HttpRequest], HttpResponse | PendingAnswer]
+    whole: HttpResponse | None
+    told: Callable[[], None] | None
 
-    def opened(self, connection: Connection) -> None: ...
-    def closed(self, connection: Connection) -> None: ...
-    def failed(self, error: BaseException) -> HttpResponse:
-        """Returns the answer to a request at which the gateway itself failed with this error."""
+    @property
+    def is_begun(self) -> bool: ...
+
+    def finish(self) -> HttpResponse | None: ...
+
+    async def answer(self, back: Connection) -> HttpResponse | None:
+        """Waits for the answer and returns it; None: it was sent as a stream."""
+
+    def end(self) -> None: ...
+
+
+class Connections:
+    """All open connections of a gateway, and what they share. `begin` answers a request, at once or later; `failed`
+    returns the answer to one at which the gateway itself failed. `idle_s`: the seconds after which an idle connection
+    is closed; `taking_s`: those after which a client that does not take its answer is cut off; `room`: the memory for
+    bodies."""
+
+    def __init__(
+        self,
+        begin: Callable[[HttpRequest], HttpResponse | PendingAnswer],
+        failed: Callable[[BaseException], HttpResponse],
+    ) -> None:
+        self.begin = begin
+        self.failed = failed
+        self.idle_s = IDLE_S
+        self.taking_s = TAKING_S
+        self.room = BodyMemory()
+        self._open: set[Connection] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+
+    def __repr__(self) -> str:
+        return f"<Connections [{self.open} open]>"
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(tuple(self._open))
+
+    @property
+    def open(self) -> int:
+        return len(self._open)
+
+    @property
+    def is_writing(self) -> bool:
+        return any(connection.is_writing for connection in self._open)
+
+    def opened(self, connection: Connection) -> None:
+        self._open.add(connection)
+        self._is_empty.clear()
+
+    def closed(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if not self._open:
+            self._is_empty.set()
+
+    async def cut(self) -> None:
+        """Closes all connections, whatever is under way, and waits for their end for at most two seconds."""
+        tasks = [connection.task for connection in self._open if connection.task is not None]
+        for connection in self:
+            connection.abort()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CUT_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CUT_S):
+                await self._is_empty.wait()
 
 
 class Connection(asyncio.Protocol):
     """The server's side of one client's connection, driven by asyncio: it takes requests from the bytes received, has
-    them answered one at a time in their order, and closes itself when it is idle or broken."""
+    them answered one at a time in their order, and closes itself when it is idle or broken. An answer that is sent in
+    pieces goes back by `begin`, `write` and `end`; `has_begun`: its head was sent, so that no other can be given."""
 
-    def __init__(self, served: ConnectionContext, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, served: Connections, loop: asyncio.AbstractEventLoop) -> None:
         self._served = served
         self._loop = loop
         self._waiting: deque[HttpRequest] = deque()
@@ -55,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._quiet_since = loop.time()
         self._drained: asyncio.Future[None] | None = None
         self._is_write_paused = self._is_read_paused = False
-        self._has_begun = self._is_ending = False
+        self.has_begun = self._is_ending = False
 
     def __repr__(self) -> str:
         state = "ending" if self._is_ending else "idle" if self._request is None else "answering"
@@ -147,7 +213,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, request: HttpRequest) -> None:
         self._request = request
-        self._has_begun = False
+        self.has_begun = False
         try:
             begun = self._served.begin(request)
         except Exception as error:  # noqa: BLE001
@@ -219,7 +285,7 @@ class Connection(asyncio.Protocol):
     def _tell(self, request: HttpRequest, whole: HttpResponse) -> None:
         if self._transport.is_closing():
             return
-        if self._has_begun:
+        if self.has_begun:
             self.abort()  # a stream that broke off must not look like a whole one
             return
         closes = whole.is_last or request.is_last or not request.is_soon_whole
@@ -231,18 +297,16 @@ class Connection(asyncio.Protocol):
 
     # The way back for answers in pieces
 
-    @property
-    def has_begun(self) -> bool:
-        return self._has_begun
-
     def invite(self) -> None:
+        """Sends `100 Continue` to a client that waits for it before it sends its body."""
         if not self._transport.is_closing():
             self._transport.write(CONTINUE)
 
     async def begin(self, fields: str, data: bytes) -> None:
+        """Sends the head (`fields` are its lines) and the first piece. Waits, as `write`, until the client takes it."""
         request = self._request
         assert request is not None
-        self._has_begun = True
+        self.has_begun = True
         head = stream_head(fields, is_new=request.is_new, closes=request.is_last or not request.is_new)
         await self._write(head + (chunk(data) if request.is_new else data))
 
@@ -252,6 +316,7 @@ class Connection(asyncio.Protocol):
             await self._write(chunk(data) if self._request.is_new else data)
 
     def end(self) -> None:
+        """Ends the stream, which is whole."""
         request = self._request
         assert request is not None
         self._quiet_since = self._loop.time()

@@ -1,4 +1,4 @@
-"""One request on a connection, the part of its body received so far, and the interface of its answer.
+"""One request on a connection, and the part of its body received so far.
 
 Owns the bound on bodies. Knows no socket, no path and no JSON: http_framing makes requests, request_handler reads them.
 """
@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from msgspec import Struct
 
 from ....providers.llm.serve_dialect import Problem, RequestRefusal
 from .body_memory import LONG_BYTES, BodyMemory, MemoryShare
-from .http_response import HttpResponse
 
 BODY_BYTES_MAX = 16 << 20
 # The rest of a body this short is on its way: closing the connection for it is not worth while.
@@ -162,41 +160,3 @@ class HttpRequest:
         one; None if it is missing."""
         values = self.seen.headers.get(name)
         return None if values is None else ", ".join(values)
-
-
-class ClientStream(Protocol):
-    """The way back to the client for an answer that is sent in pieces."""
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the head was sent, so that no other answer can be given any more."""
-
-    def invite(self) -> None:
-        """Sends `100 Continue` to a client that waits for it before it sends its body."""
-
-    async def begin(self, fields: str, data: bytes) -> None:
-        """Sends the head (`fields` are its lines) and the first piece. Waits, as `write`, until the client takes it."""
-
-    async def write(self, data: bytes) -> None: ...
-
-    def end(self) -> None:
-        """Ends the stream, which is whole."""
-
-
-class PendingAnswer(Protocol):
-    """A request on its way to its answer. `whole`: the answer, once it is known. `is_begun`: it goes on by itself and
-    calls `told` at its end; then `finish` returns the answer, or None if it must be waited for by `answer`. `end` is
-    called once, when the answer was handed over or its client has left."""
-
-    whole: HttpResponse | None
-    told: Callable[[], None] | None
-
-    @property
-    def is_begun(self) -> bool: ...
-
-    def finish(self) -> HttpResponse | None: ...
-
-    async def answer(self, back: ClientStream) -> HttpResponse | None:
-        """Waits for the answer and returns it; None: it was sent as a stream."""
-
-    def end(self) -> None: ...

@@ -9,14 +9,18 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from gateways import until
 
-from millstream.interfaces.gateway.http.http_connection import WAITING_BYTES_MAX, WAITING_MAX, Connection
-from millstream.interfaces.gateway.http.http_request import ClientStream, HttpRequest
+from millstream.interfaces.gateway.http.http_connection import (
+    WAITING_BYTES_MAX,
+    WAITING_MAX,
+    Connection,
+    Connections,
+)
+from millstream.interfaces.gateway.http.http_request import HttpRequest
 from millstream.interfaces.gateway.http.http_response import HttpResponse
-from millstream.interfaces.gateway.http.http_server import Connections
 from millstream.interfaces.gateway.request_handler import failed_request
 
 Begin = Callable[[HttpRequest], "HttpResponse | Slow"]
-Answering = Callable[[ClientStream], Awaitable[HttpResponse | None]]
+Answering = Callable[[Connection], Awaitable[HttpResponse | None]]
 GET = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
 MANY = 1_000
 PIECE = b"x" * (1 << 20)
@@ -36,7 +40,7 @@ class Slow:
     def finish(self) -> HttpResponse | None:
         return self.whole
 
-    async def answer(self, back: ClientStream) -> HttpResponse | None:
+    async def answer(self, back: Connection) -> HttpResponse | None:
         self.has_started = True
         return await self._answering(back)
 
@@ -58,7 +62,7 @@ class Begun(Slow):
         return self._comes
 
 
-async def for_ever(_: ClientStream) -> HttpResponse | None:
+async def for_ever(_: Connection) -> HttpResponse | None:
     await asyncio.Event().wait()
     return None
 
@@ -100,7 +104,7 @@ def test_requests_that_come_at_once_are_answered_one_by_one_in_their_order() -> 
         begun: list[str] = []
         goes_on = asyncio.Event()
 
-        async def first(_: ClientStream) -> HttpResponse:
+        async def first(_: Connection) -> HttpResponse:
             await goes_on.wait()
             return said(b"/0")
 
@@ -127,7 +131,7 @@ def test_who_sends_more_than_is_answered_has_to_wait(size: int) -> None:
         goes_on = asyncio.Event()
 
         def begin(request: HttpRequest) -> Slow:
-            async def sized(_: ClientStream) -> HttpResponse:
+            async def sized(_: Connection) -> HttpResponse:
                 await goes_on.wait()
                 await request.body.whole()
                 return said(b"%d" % len(request.body.data))
@@ -156,7 +160,7 @@ def test_a_stream_goes_no_faster_than_it_is_taken() -> None:
     async def scenario() -> None:
         written = 0
 
-        async def stream(back: ClientStream) -> None:
+        async def stream(back: Connection) -> None:
             nonlocal written
             await back.begin("", PIECE)
             for _ in range(63):
@@ -265,7 +269,7 @@ def test_what_goes_on_by_itself_is_answered_when_it_is_told_and_the_next_one_beg
     run(scenario())
 
 
-async def broken(_: ClientStream) -> HttpResponse | None:
+async def broken(_: Connection) -> HttpResponse | None:
     raise ZeroDivisionError("a defect")
 
 
@@ -297,7 +301,7 @@ def test_a_defect_is_one_line_here_and_an_answer_there(when: str, capfd: pytest.
 
 
 def test_a_stream_that_breaks_off_never_looks_whole(capfd: pytest.CaptureFixture[str]) -> None:
-    async def stream(back: ClientStream) -> HttpResponse | None:
+    async def stream(back: Connection) -> HttpResponse | None:
         await back.begin("", b"some of it")
         raise ZeroDivisionError("a defect")
 
@@ -342,7 +346,7 @@ def test_a_connection_on_which_nothing_whole_comes_is_closed(sent: bytes) -> Non
 
 
 def test_one_that_waits_for_its_answer_is_not_idle() -> None:
-    async def late(_: ClientStream) -> HttpResponse:
+    async def late(_: Connection) -> HttpResponse:
         await asyncio.sleep(0.5)
         return said(b"late")
 
