@@ -31,8 +31,10 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from ....fixtures.provider import add_arguments as add_provider_arguments
-    from ....fixtures.web.command import add_arguments as add_web_arguments
+    from ....fixtures.flags import add_flags
+    from ....fixtures.provider import Options
+    from ....fixtures.web import WebOptions
+    from ....fixtures.web.sites import SUFFIX
     from ....providers.table import SIM_PORT
 
     parser.add_argument(
@@ -41,26 +43,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="know the generated data sets of the published sizes too (issues and conversations), kept in the user's "
         "cache folder",
     )
+    parser.add_argument("--list-faults", action="store_true", help="say what each fault does, and stop")
     parser.add_argument("--list-troubles", action="store_true", help="say what pages of the web do, and stop")
     parser.add_argument(
         "--until-eof", action="store_true", help="stop when standard input closes: with the program that started it"
     )
-    add_provider_arguments(parser)
-    add_web_arguments(parser)
+    add_flags(parser, Options)
+    web = parser.add_argument_group("web and search engine")
+    web.add_argument(
+        "--web",
+        action="store_true",
+        help=f"serve a simulated web too, with pages on hosts under {SUFFIX}, and a search engine over it that speaks "
+        "SearXNG's JSON and Brave's API",
+    )
+    add_flags(web, WebOptions)
     parser.set_defaults(port=SIM_PORT)
 
 
 def run(options: argparse.Namespace) -> int:
     from ....engine.fault import LocalFault
-    from ....fixtures.provider.command import describe_faults
+    from ....fixtures.provider.schedule import describe_faults
     from ....fixtures.provider.stances import DatasetUnreadable
-    from ....fixtures.web.command import describe_troubles, web_options_from
+    from ....fixtures.web.troubles import describe_troubles
 
     if options.list_faults or options.list_troubles:
         say(describe_faults() if options.list_faults else describe_troubles())
         return DONE
     try:
-        web = web_options_from(options, options.log_rows)
+        web = _web_options(options)
         _serve(_options(options), web, until_eof=options.until_eof)
     except (ValueError, DatasetUnreadable) as error:
         raise UsageError(str(error)) from error
@@ -87,15 +97,28 @@ def full_conversations_folder() -> Path:
 def _options(options: argparse.Namespace) -> Options:
     from msgspec import structs
 
+    from ....fixtures.flags import made_from
     from ....fixtures.full_conversations import ensure_conversations
     from ....fixtures.full_size import ensure
-    from ....fixtures.provider import options_from
+    from ....fixtures.provider import Options
 
-    wanted = options_from(options)
+    wanted = made_from(options, Options)
     if not options.full_size:
         return wanted
     generated = (ensure(full_size_folder()), ensure_conversations(full_conversations_folder()))
     return structs.replace(wanted, datasets=(*wanted.datasets, *generated))
+
+
+def _web_options(options: argparse.Namespace) -> WebOptions | None:
+    """Returns the options of the web, None without --web."""
+    from ....fixtures.flags import flags_given, made_from
+    from ....fixtures.web import WebOptions
+
+    if options.web:
+        return made_from(options, WebOptions, host=options.host, log_rows=options.log_rows)
+    if given := flags_given(options, WebOptions):
+        raise UsageError(f"{given[0]} is of the simulated web: give --web too")
+    return None
 
 
 def _serve(wanted: Options, web: WebOptions | None, *, until_eof: bool) -> None:
