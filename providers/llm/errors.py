@@ -7,8 +7,10 @@ among errors that look alike. The consequences are decided in faults. Pure: byte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from msgspec import Struct
 
 from .repair import mended, read_object
 
@@ -34,14 +36,19 @@ EMPTY_ACCOUNT_CODES = frozenset(
         "contract_spend_limit_reached",
         "linked_organization_spend_limit_reached",
         "linked_organization_billing_unavailable",
+        # Google's reasons.
+        "billing_disabled",
     }
 )
-# xAI (403, 429), Fireworks (412), Anthropic (400), OpenRouter (403) have no code for it.
+# xAI (403, 429), Fireworks (412), Anthropic (400), OpenRouter (403) have no code for it, nor have Google, from
+# `prepay` on, and AWS, in the last line.
 _EMPTY_ACCOUNT = re.compile(
     r"used all available credits|monthly spending limit|doesn't have any credits|credit balance is too low"
     r"|billing hard limit|insufficient (?:credits?|balance|funds)|key limit exceeded|account \S+ is suspended"
-    r"|reached your specified api usage limits",
-    re.IGNORECASE,
+    r"|reached your specified api usage limits|prepay\w* credits|spend(?:ing)? cap|requires billing to be enabled"
+    r"|enable billing|billing account\b.*\b(?:disabled|closed|delinquent)"
+    r"|INVALID_PAYMENT_INSTRUMENT|valid payment instrument",
+    re.IGNORECASE | re.DOTALL,
 )
 _EMPTY_ACCOUNT_STATUSES = (200, 400, 402, 403, 412, 429)
 
@@ -55,11 +62,17 @@ DEAD_KEY_CODES = frozenset(
         "account_deactivated",
         "organization_restricted",
         "organization_on_hold",
+        # Google's reasons.
+        "api_key_expired",
+        "access_token_expired",
+        "api_key_service_blocked",
     }
 )
 # xAI answers 400 to a wrong key, and so does Gemini; Anthropic to the key of an organization that no longer exists.
 _DEAD_KEY = re.compile(
-    r"incorrect api key provided|api key not valid|invalid api key|this organization has been disabled", re.IGNORECASE
+    r"incorrect api key provided|api key (?:expired|not found|not valid)|invalid api key|reported as leaked"
+    r"|this organization has been disabled",
+    re.IGNORECASE,
 )
 
 CONTENT_FILTER_CODES = frozenset(
@@ -75,10 +88,10 @@ CONTENT_FILTER_CODES = frozenset(
         "data_inspection_failed",
     }
 )
-# xAI (403), DeepSeek and Anthropic (400) have no code for it, OpenAI's `invalid_prompt` has other reasons as well.
+# xAI (403), DeepSeek, Anthropic and AWS (400) have no code for it, OpenAI's `invalid_prompt` has other reasons as well.
 _CONTENT_FILTER = re.compile(
     r"content violates usage guidelines|safety_check_type_|^content exists risk|content management policy"
-    r"|flagged as potentially violating|blocked by content filtering policy",
+    r"|flagged as potentially violating|blocked by (?:\w+ ){0,2}content filter",
     re.IGNORECASE,
 )
 
@@ -117,37 +130,42 @@ _OURS = {
     "response_format.json_schema": "json_schema",
     "text.format": "json_schema",
     "output_config.format": "json_schema",
+    "outputconfig.effort": "reasoning_effort",
+    "thinking_level": "reasoning_effort",
+    "thinking_budget": "reasoning_effort",
+    "thinking_config": "reasoning_effort",
+    "response_schema": "json_schema",
+    "responseschema": "json_schema",
+    "response_json_schema": "json_schema",
+    "responsejsonschema": "json_schema",
+    "response_mime_type": "json_schema",
+    "responsemimetype": "json_schema",
+    "controlled generation": "json_schema",
+    "json mode": "json_schema",
+    "outputconfig.textformat": "json_schema",
     "logprobs": "logprobs",
     "top_logprobs": "logprobs",
+    "response_logprobs": "logprobs",
+    "responselogprobs": "logprobs",
 }
 _REFUSED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "extra_forbidden"})
 _REFUSED = re.compile(
-    r"unsupported|not supported|n.t support|not permitted|not allowed|unrecognized|deprecated|unavailable",
+    r"unsupported|not (?:supported|permitted|allowed|enabled|configurable)|n.t support|unrecognized|deprecated"
+    r"|unavailable|cannot find field|unknown name|can.t be disabled|cannot be set",
     re.IGNORECASE,
 )
 _EXCLUSIVE = re.compile(r"(\w+)`? and `?(\w+)`? (?:cannot|can't|can not) both be (?:specified|set|used)", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z][A-Za-z_.]*[A-Za-z]")
+_NAME = re.compile(r"json mode|controlled generation|[A-Za-z][A-Za-z_.]*[A-Za-z]", re.IGNORECASE)
 
 
-class ErrorBody:
-    """The error in a response's body: its codes in lower case, and its message of at most 400 characters."""
+class ErrorBody(Struct, frozen=True):
+    """The error in a response's body: its codes in lower case, its message of at most 400 characters, the parameter
+    that it names, and what is beside it."""
 
-    def __init__(self, body: bytes) -> None:
-        self.codes: tuple[str, ...] = ()
-        self.metadata: dict[str, Any] = {}
-        self._param: str | None = None
-        message = body[:DETAIL_MAX].decode("utf-8", "replace").strip()
-        parsed = read_object(body)[0]
-        if parsed is not None:
-            error = parsed.get("error", parsed)
-            fields = error if isinstance(error, dict) else parsed
-            # A type alone is often only `invalid_request_error`.
-            self.codes = tuple(_codes(fields))
-            message = _message(error, fields) or message
-            metadata, param = fields.get("metadata"), fields.get("param")
-            self.metadata = metadata if isinstance(metadata, dict) else {}
-            self._param = param if isinstance(param, str) else _misplaced(fields)
-        self.message = mended(message[:DETAIL_MAX])
+    codes: tuple[str, ...]
+    message: str
+    param: str | None = None
+    metadata: Mapping[str, Any] = {}
 
     @property
     def status(self) -> int | None:
@@ -213,15 +231,35 @@ class ErrorBody:
         error. None if the error is about something else."""
         if _REFUSED_CODES.isdisjoint(self.codes) and not _REFUSED.search(self.message):
             return None
-        for name in (self._param or "", *_NAME.findall(self.message)):
-            ours = _OURS.get(name.lower())
+        for name in (self.param or "", *_NAME.findall(self.message)):
+            ours = _OURS.get(name.lower().removeprefix("inferenceconfig."))
             if ours is not None:
                 return ours, name.lower()
         return None
 
 
-def _codes(fields: dict[str, Any]) -> Iterator[str]:
-    for name in ("code", "status", "type"):
+def error_in(body: bytes) -> ErrorBody:
+    """Returns the error in the JSON of a body, else the body itself as a message."""
+    parsed = read_object(body)[0]
+    return error_of({} if parsed is None else parsed, body[:DETAIL_MAX].decode("utf-8", "replace").strip())
+
+
+def error_of(parsed: Mapping[str, Any], default: str = "") -> ErrorBody:
+    """Returns the error in an object; its message is `default` if it has none."""
+    error = parsed.get("error", parsed)
+    fields = error if isinstance(error, dict) else parsed
+    metadata, param = fields.get("metadata"), fields.get("param")
+    return ErrorBody(
+        # A type alone is often only `invalid_request_error`.
+        tuple(_codes(fields)),
+        mended((_message(error, fields) or default)[:DETAIL_MAX]),
+        param if isinstance(param, str) else _misplaced(fields),
+        metadata if isinstance(metadata, dict) else {},
+    )
+
+
+def _codes(fields: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("code", "status", "statusCode", "tag", "type"):
         value = fields.get(name)
         if value and isinstance(value, str | int | float):
             yield str(value).lower()
@@ -235,7 +273,7 @@ def _codes(fields: dict[str, Any]) -> Iterator[str]:
             yield each["type"].lower()
 
 
-def _message(error: Any, fields: dict[str, Any]) -> str:
+def _message(error: Any, fields: Mapping[str, Any]) -> str:
     if isinstance(error, str):
         return error
     complaints = _complaints(fields)
@@ -252,7 +290,7 @@ def shown(value: Any) -> str:
         return ""
 
 
-def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
+def _complaints(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the entries of a schema validator's error list, each with a message; empty if there is none."""
     for holder in (fields, fields.get("message")):
         listed = holder.get("detail") if isinstance(holder, dict) else None
@@ -266,7 +304,7 @@ def _place(complaint: dict[str, Any]) -> str:
     return ".".join(map(shown, place)) if isinstance(place, list) else ""
 
 
-def _misplaced(fields: dict[str, Any]) -> str | None:
+def _misplaced(fields: Mapping[str, Any]) -> str | None:
     """Returns the path of the first field that a schema validator rejects; None if there is none."""
     for each in _complaints(fields):
         return _place(each).removeprefix("body.")

@@ -16,7 +16,7 @@ from msgspec import structs
 from ...engine.call import Reply, Usage
 from ...engine.endpoint import Fault, Response
 from ...engine.page_urls import with_shown_addresses
-from .errors import ErrorBody
+from .errors import ErrorBody, error_in
 
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _REFUSAL_STATUSES = (200, 400, 403, 422)
@@ -44,9 +44,10 @@ MEANINGS = {
 }
 
 
-def fault_of(response: Response) -> Fault:
-    """Returns the fault of an error response by its status; for a 200, by the status in its body, else as a 500."""
-    error = ErrorBody(response.body)
+def fault_of(response: Response, error: ErrorBody | None = None) -> Fault:
+    """Returns the fault of an error response by its status; for a 200, by the status in its body, else as a 500. The
+    error is that in its body if none is given."""
+    error = error or error_in(response.body)
     status = response.status
     if status == 200:
         status = error.status or 500
@@ -70,14 +71,14 @@ def fault_of(response: Response) -> Fault:
     return structs.replace(meaning, detail=detail, status=status)
 
 
-def refusal_or_fault(response: Response, error_json: bytes) -> Reply | Fault:
-    """Returns a refused reply for a content filter's refusal, else the fault. `error_json` is the JSON of the error."""
-    if response.status in _REFUSAL_STATUSES:
-        error = ErrorBody(error_json)
-        if error.is_content_filter:
-            raw_hash = sha256(response.body).hexdigest()
-            return Reply(error.message, None, "content_filter", refused=True, raw_hash=raw_hash)
-    return fault_of(Response(response.status, error_json, headers=response.headers))
+def refusal_or_fault(response: Response, error: ErrorBody | None = None) -> Reply | Fault:
+    """Returns a refused reply for a content filter's refusal, else the fault of the error, which is that in the
+    response's body if none is given."""
+    error = error or error_in(response.body)
+    if response.status in _REFUSAL_STATUSES and error.is_content_filter:
+        raw_hash = sha256(response.body).hexdigest()
+        return Reply(error.message, None, "content_filter", refused=True, raw_hash=raw_hash)
+    return fault_of(response, error)
 
 
 def error_within(response: Response, error: Any) -> Reply | Fault:
@@ -87,7 +88,7 @@ def error_within(response: Response, error: Any) -> Reply | Fault:
         error_json = json.dumps({"error": error}).encode()
     except RecursionError:
         error_json = b"an error that is nested too deeply"
-    return refusal_or_fault(response, error_json)
+    return refusal_or_fault(response, error_in(error_json))
 
 
 def _advice_on(error: ErrorBody, status: int) -> str:

@@ -65,7 +65,7 @@ def decode(response: Response) -> Reply | Fault:
     parsed = read_object(response.body)[0]
     if parsed is not None and _is_googles(parsed.get("error")):
         return google_refusal_or_fault(response)
-    return refusal_or_fault(response, response.body)
+    return refusal_or_fault(response)
 
 
 def _result_of(response: Response, error: Any) -> Reply | Fault:

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from ...engine.call import Reply
 from ...engine.endpoint import Fault, Response
+from ..llm.errors import ErrorBody
 from ..llm.faults import bad_json, unreadable
 from ..llm.repair import read_object
-from .faults import EngineError, error_in, search_fault
+from .faults import error_in_answer, error_in_text, search_fault
 from .results import hits_of
 
 Object = dict[str, Any]
@@ -43,8 +44,8 @@ class AnswerLayout(Struct, frozen=True):
     url: str
     title: str
     snippet: str
-    error: Callable[[Object], EngineError | None] = error_in
-    fault: Callable[[Response, EngineError], Fault] = search_fault
+    error: Callable[[Object], ErrorBody | None] = error_in_answer
+    fault: Callable[[Response, ErrorBody], Fault] = search_fault
     has_more: Callable[[Object], bool | None] = not_stated
     remarks: Callable[[Object], tuple[str, ...]] = no_remarks
     fails: Callable[[Object, list[Any]], Fault | None] = lambda answer, rows: None
@@ -56,7 +57,7 @@ class AnswerLayout(Struct, frozen=True):
         answer, is_strict = read_object(body)
         if response.status != 200:
             error = None if answer is None else self.error(answer)
-            return self.fault(response, error or EngineError.of_text(body))
+            return self.fault(response, error or error_in_text(body))
         if answer is None:
             return unreadable(body)
         if (engine_error := self.error(answer)) is not None:

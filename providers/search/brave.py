@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from ...engine.call import Call
 from ...engine.endpoint import Request
+from ..llm.answer_values import as_object
+from ..llm.errors import ErrorBody
 from ..llm.protocol import Target, WireProtocol
 from .answer import AnswerLayout, Object, list_at
-from .faults import EngineError, error_in
+from .faults import QUOTA_SPENT, error_in_answer
 from .query import Reach, request_by_url, search_query
 
 PATH = "/web/search"
@@ -43,16 +47,15 @@ def _has_more(answer: Object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _error(answer: Object) -> EngineError | None:
+def _error(answer: Object) -> ErrorBody | None:
     """Returns the error, None if there is none. A used-up monthly quota has the same code as a limit a second: the
     numbers beside it decide."""
-    engine_error, error = error_in(answer), answer.get("error")
-    meta = error.get("meta") if isinstance(error, dict) else None
-    if engine_error is None or not isinstance(meta, dict):
-        return engine_error
+    error = error_in_answer(answer)
+    meta = {} if error is None else as_object(as_object(answer.get("error")).get("meta"))
     used, limit = meta.get("quota_current"), meta.get("quota_limit")
-    is_spent = isinstance(used, int) and isinstance(limit, int) and 0 < limit <= used
-    return EngineError(engine_error.message, engine_error.code, engine_error.status, is_spent)
+    if error is not None and isinstance(used, int) and isinstance(limit, int) and 0 < limit <= used:
+        return structs.replace(error, codes=(QUOTA_SPENT, *error.codes))
+    return error
 
 
 _LAYOUT = AnswerLayout(_rows, "url", "title", "description", error=_error, has_more=_has_more)

@@ -14,10 +14,11 @@ from msgspec import structs
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from ...engine.verdict import verdict
+from ..llm.errors import ErrorBody
 from ..llm.google.errors import google_refusal_or_fault
 from ..llm.protocol import Target, WireProtocol
 from .answer import AnswerLayout, Object, list_at
-from .faults import EngineError, search_fault
+from .faults import QUOTA_SPENT, search_fault
 from .query import Reach, request_by_url, search_query
 
 PATH = "/customsearch/v1"
@@ -52,18 +53,10 @@ def _has_more(answer: Object) -> bool | None:
     return bool(list_at(answer, "queries", "nextPage"))
 
 
-def _error(answer: Object) -> EngineError | None:
-    """Returns the error's message, None if there is no error; `_fault` decides what it means by Google's own codes."""
-    error = answer.get("error")
-    if not error:
-        return None
-    message = error.get("message") if isinstance(error, dict) else error
-    return EngineError(message if isinstance(message, str) else "")
-
-
-def _fault(response: Response, error: EngineError) -> Fault:
+def _fault(response: Response, error: ErrorBody) -> Fault:
+    """Returns the fault of an error, by Google's own codes."""
     if response.status in (200, 403, 429) and _DAY.search(error.message):
-        return search_fault(structs.replace(response, status=429), EngineError(error.message, is_spent=True))
+        return search_fault(structs.replace(response, status=429), ErrorBody((QUOTA_SPENT,), error.message))
     result = google_refusal_or_fault(response)
     if isinstance(result, Reply) or result.kind == "redirect":
         return search_fault(response, error)
@@ -72,5 +65,5 @@ def _fault(response: Response, error: EngineError) -> Fault:
     return result
 
 
-_LAYOUT = AnswerLayout(_rows, "link", "title", "snippet", error=_error, fault=_fault, has_more=_has_more)
+_LAYOUT = AnswerLayout(_rows, "link", "title", "snippet", fault=_fault, has_more=_has_more)
 PROTOCOL = WireProtocol("google", encode, _LAYOUT.decode)

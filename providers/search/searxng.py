@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec import structs
+
 from ...engine.call import Call
 from ...engine.endpoint import Fault, Request, Response
+from ..llm.errors import ErrorBody
 from ..llm.protocol import Target, WireProtocol
 from .answer import AnswerLayout, Object, list_at
-from .faults import EngineError, search_fault
+from .faults import search_fault
 from .query import Reach, request_by_url, search_query
 from .results import plain
 
@@ -60,12 +63,10 @@ def _remarks(answer: Object) -> tuple[str, ...]:
     return (f"engines without an answer: {silent}",) if silent else ()
 
 
-def _fault(response: Response, error: EngineError) -> Fault:
+def _fault(response: Response, error: ErrorBody) -> Fault:
     if response.status == 403:
         advice = "its settings.yml must have `json` under search, formats, and its limiter must let you in"
-        return search_fault(
-            response, EngineError(f"{error.message or 'Forbidden'} ({advice})", error.code, error.status)
-        )
+        error = structs.replace(error, message=f"{error.message or 'Forbidden'} ({advice})")
     return search_fault(response, error)
 
 

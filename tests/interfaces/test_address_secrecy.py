@@ -12,8 +12,9 @@ from command_line import CommandLine
 
 from millstream.configuration.errors import WRONG_USAGE
 from millstream.engine.endpoint import Response
+from millstream.providers.llm.errors import ErrorBody
 from millstream.providers.llm.faults import fault_of
-from millstream.providers.search.faults import EngineError, search_fault
+from millstream.providers.search.faults import search_fault
 from millstream.providers.search.table import ENGINES
 from millstream.providers.table import PROVIDERS
 
@@ -86,6 +87,6 @@ def test_no_verb_shows_the_secrets_of_an_address(
 
 def test_a_redirect_is_told_without_the_secrets_of_where_it_leads() -> None:
     response = Response(307, b"{}", headers={"location": ADDRESS})
-    for fault in (fault_of(response), search_fault(response, EngineError(""))):
+    for fault in (fault_of(response), search_fault(response, ErrorBody((), ""))):
         assert fault.kind == "redirect" and "http://***@127.0.0.1:1/v1?key=***&***#***" in fault.detail
         assert not [form for form in forms_of(CANARY) if form in repr(fault)]

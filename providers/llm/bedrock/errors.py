@@ -1,12 +1,11 @@
 """Turns Bedrock's errors into the form that faults reads: AWS names an error in a header, a body, or a stream.
 
-Owns the names that mean a dead key, an empty account, a day's quota or a refused parameter. Pure: values in, values
-out, never an exception.
+Owns the statuses that its names stand for and the sign of a day's quota; what its phrases mean stands in errors. Pure:
+values in, values out, never an exception.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -14,7 +13,7 @@ from msgspec import structs
 
 from ....engine.call import Reply
 from ....engine.endpoint import Fault, Response
-from ..errors import DETAIL_MAX
+from ..errors import DETAIL_MAX, ErrorBody
 from ..faults import refusal_or_fault
 from ..repair import mended, read_object
 
@@ -66,24 +65,14 @@ _REJECTED = (400, 404, 413, 422)
 _CLOCK = re.compile(r"signature (?:expired|not yet current)", re.IGNORECASE)
 _CLOCK_NAMES = ("RequestTimeTooSkewed", "RequestExpired")
 _EXPIRED = ("ExpiredTokenException", "ExpiredToken")
-_EMPTY_ACCOUNT = re.compile(r"INVALID_PAYMENT_INSTRUMENT|valid payment instrument", re.IGNORECASE)
 _PER_DAY = re.compile(r"\b(?:tokens|requests) (?:per|a) day\b", re.IGNORECASE)
-_FILTERED = re.compile(r"blocked by (?:\w+ ){0,2}content filter", re.IGNORECASE)
-_PARAMETER = re.compile(
-    r"(?<![A-Za-z])(?:inferenceConfig\.)?(temperature|top_?p|max_?tokens|stop_?sequences|reasoning_?effort)(?![A-Za-z])",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(
-    r"not (?:supported|permitted|allowed)|n.t support|unsupported|deprecated|cannot both be specified", re.IGNORECASE
-)
-_OUTPUT_CONFIG = re.compile(r"outputConfig\.(textFormat|effort)")
 
 
 def bedrock_refusal_or_fault(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of an error response."""
     fields = read_object(response.body)[0] or {}
     name = name_of(response.headers.get(NAME_HEADER)) or name_within(fields)
-    return refusal_or_fault(response, response.body) if name is None else result_of(response, name, fields)
+    return refusal_or_fault(response) if name is None else result_of(response, name, fields)
 
 
 def name_within(fields: dict[str, Any]) -> str | None:
@@ -111,34 +100,15 @@ def result_of(response: Response, name: str, fields: dict[str, Any]) -> Reply | 
     if status == 429 and _PER_DAY.search(message):
         say = f"{response.status}: the day's quota is used up: {detail} (go on tomorrow, or ask AWS for more)"
         return Fault("rate_limited", say, "stop", 429)
-    code, param = _meaning(status, message)
     if name in _CLOCK_NAMES or _CLOCK.search(message):
         detail += " (is this machine's clock right?)"
     elif name in _EXPIRED:
         detail += " (the credentials have ended: set new ones)"
-    body = {"code": code, "status": str(status), "param": param, "message": detail}
-    error_json = json.dumps({"error": body}).encode()
-    return refusal_or_fault(
-        structs.replace(response, status=200 if response.status == 200 else status, body=error_json), error_json
-    )
+    error = ErrorBody((str(status),), detail[:DETAIL_MAX])
+    return refusal_or_fault(structs.replace(response, status=200 if response.status == 200 else status), error)
 
 
 def _status_of(name: str, fields: dict[str, Any], status: int) -> int:
     if name in _MODEL_ERRORS and fields.get("originalStatusCode") in _REJECTED:
         return 400
     return STATUSES.get(name, 500 if status == 200 else status)
-
-
-def _meaning(status: int, message: str) -> tuple[str | None, str | None]:
-    """Returns the code that `faults` knows and the parameter that the error is about, each None if unknown."""
-    if status in (400, 403) and _EMPTY_ACCOUNT.search(message):
-        return "billing_not_active", None
-    if status == 400 and _FILTERED.search(message):
-        return "content_filter", None
-    if status == 400 and _REFUSED.search(message):
-        parameters = _PARAMETER.findall(message)
-        if parameters:
-            return "unsupported_parameter", parameters[-1]
-        if (ours := _OUTPUT_CONFIG.search(message)) is not None:
-            return "unsupported_parameter", "reasoning_effort" if ours[1] == "effort" else "response_format"
-    return None, None

@@ -1,12 +1,11 @@
 """Turns Google's errors (google.rpc.Status) into the form that faults reads.
 
-Owns the reasons that mean a dead key, an empty account, a day's quota or a refused parameter, and finds how long Google
-asks to wait. Pure: bytes in, values out, never an exception.
+Owns the statuses of its names and the sign of a day's quota, and finds how long Google asks to wait. What its reasons
+and phrases mean stands in errors. Pure: bytes in, values out, never an exception.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from msgspec import structs
 from ....engine.call import Reply
 from ....engine.endpoint import Fault, Response
 from ..answer_values import as_text, objects_in
-from ..errors import DETAIL_MAX, shown
+from ..errors import DETAIL_MAX, ErrorBody, shown
 from ..faults import refusal_or_fault
 from ..repair import mended, read_object
 
@@ -37,31 +36,7 @@ _STATUSES = {
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
 }
-_DEAD_KEY = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "ACCESS_TOKEN_EXPIRED", "API_KEY_SERVICE_BLOCKED"})
-_EMPTY_ACCOUNT = frozenset({"BILLING_DISABLED", "BILLING_NOT_ACTIVE"})
-_EMPTY_ACCOUNT_TEXT = re.compile(
-    r"prepay\w* credits|spend(?:ing)? cap|requires billing to be enabled|enable billing|billing account\b.*"
-    r"\b(?:disabled|closed|delinquent)",
-    re.IGNORECASE | re.DOTALL,
-)
-_DEAD_KEY_TEXT = re.compile(r"api key (?:expired|not found|not valid)|reported as leaked", re.IGNORECASE)
 _PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
-_REFUSED_TEXT = re.compile(
-    r"unsupported|not (?:supported|enabled|configurable|allowed)|n.t support|cannot find field|unknown name"
-    r"|can.t be disabled|cannot be set",
-    re.IGNORECASE,
-)
-# Google's names of a call's parameters in its messages, and ours as errors.ErrorBody knows them.
-_PARAMETERS = {
-    r"thinking": "reasoning_effort",
-    r"response_?logprobs|logprobs": "logprobs",
-    r"response_?(?:json_?)?schema|response_?mime_?type|controlled generation|json mode": "response_format",
-    r"stop_?sequences?": "stop_sequences",
-    r"max_?output_?tokens": "max_output_tokens",
-    r"top_?p": "top_p",
-    r"temperature": "temperature",
-    r"seed": "seed",
-}
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 # Models in preview and `-latest` names are on v1beta alone.
 _NOT_IN_V1 = re.compile(r"not found for API version v1(?!\w)")
@@ -71,7 +46,7 @@ def google_refusal_or_fault(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of an error response."""
     parsed = read_object(response.body)[0]
     error = None if parsed is None else parsed.get("error")
-    return refusal_or_fault(response, response.body) if not isinstance(error, dict) else _result_of(response, error)
+    return refusal_or_fault(response) if not isinstance(error, dict) else _result_of(response, error)
 
 
 def google_error_within(response: Response, error: Any) -> Reply | Fault:
@@ -91,28 +66,12 @@ def _result_of(response: Response, error: dict[str, Any]) -> Reply | Fault:
     if status == 429 and (quota := next(_used_up_for_the_day(details), None)) is not None:
         detail = f"{response.status}: the day's quota {quota} is used up: {message[:DETAIL_MAX]}"
         return Fault("rate_limited", f"{detail} (go on tomorrow, or ask Google for more)", "stop", 429)
-    code, param = _meaning(status, message, {one["reason"] for one in details if isinstance(one.get("reason"), str)})
-    fields = {"code": code, "status": str(number), "param": param, "message": message or str(error.get("status") or "")}
+    reasons = [one["reason"].lower() for one in details if isinstance(one.get("reason"), str)]
     headers = response.headers
     if (wait := next(_waits(details), None)) is not None and "retry-after" not in headers:
         headers = {**headers, "retry-after": wait}
-    error_json = json.dumps({"error": fields}).encode()
-    return refusal_or_fault(structs.replace(response, body=error_json, headers=headers), error_json)
-
-
-def _meaning(status: int, message: str, reasons: set[str]) -> tuple[str | None, str | None]:
-    """Returns the code that `faults` knows and the parameter that the error is about, each None if unknown."""
-    if not reasons.isdisjoint(_EMPTY_ACCOUNT) or (
-        status in (400, 402, 403, 429) and _EMPTY_ACCOUNT_TEXT.search(message)
-    ):
-        return "billing_not_active", None
-    if not reasons.isdisjoint(_DEAD_KEY) or _DEAD_KEY_TEXT.search(message):
-        return "api_key_invalid", None
-    if _REFUSED_TEXT.search(message):
-        for name, ours in _PARAMETERS.items():
-            if re.search(rf"(?<![a-z])(?:{name})(?![a-z])", message, re.IGNORECASE):
-                return "unsupported_parameter", ours
-    return None, None
+    body = ErrorBody((str(number), *reasons), (message or shown(error.get("status") or error))[:DETAIL_MAX])
+    return refusal_or_fault(structs.replace(response, headers=headers), body)
 
 
 def _number_of(error: dict[str, Any]) -> int:

@@ -17,6 +17,7 @@ from ....engine.content import Part
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import chat_text, listener_of
 from ..answer_values import later_usage
+from ..errors import error_in
 from ..families import written_for
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
 from ..protocol import (
@@ -103,14 +104,14 @@ def _ask_for_logprobs(params: dict[str, Any], alternatives: int, name: str) -> N
 def decode(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a response."""
     if response.status != 200:
-        return refusal_or_fault(response, response.body)
+        return refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return decode_stream(response, _ChatChunks())
     answer, is_strict = read_answer(response.body)
     if answer is None:
         return unreadable(response.body)
     if answer.error:
-        return refusal_or_fault(response, response.body)
+        return refusal_or_fault(response)
     if answer.choices is None:
         return bad_json("200 with JSON that is no chat completion")
     if not answer.choices:
@@ -200,7 +201,7 @@ class Chunks:
         """Adds a chunk, of whose choices only the first counts. Returns the reply or fault of an error in it, whose
         JSON is `data`, else None."""
         if chunk.error:
-            return refusal_or_fault(response, data)
+            return refusal_or_fault(response, error_in(data))
         self.usage = later_usage(self.usage, usage_of(chunk.usage), has_more=bool(chunk.choices))
         self.citations = chunk.citations or self.citations
         self.results = chunk.search_results or self.results

@@ -47,7 +47,7 @@ def _prompt_of(call: Call) -> str:
 def decode(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a response."""
     if response.status != 200:
-        return refusal_or_fault(response, response.body)
+        return refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return decode_stream(response, _CompletionChunks())
     answer, is_strict = read_answer(response.body)

@@ -62,7 +62,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
 def decode(response: Response) -> Reply | Fault:
     """Returns the reply or the fault of a response."""
     if response.status != 200:
-        return refusal_or_fault(response, response.body)
+        return refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
     answer, is_strict = read_object(response.body)

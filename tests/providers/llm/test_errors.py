@@ -9,7 +9,7 @@ import pytest
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.errors import ErrorBody
+from millstream.providers.llm.errors import error_in
 from millstream.providers.llm.openai.chat import decode
 
 
@@ -319,5 +319,5 @@ def test_no_parameter_is_blamed_for_anything_else(status: int, body: dict[str, A
 def test_complaints_of_a_schema_are_told_with_their_places() -> None:
     body = {"detail": [EXTRA, {"loc": ["body", "messages", 0, "role"], "msg": "Field required", "type": "missing"}, 7]}
     message = "body.seed: Extra inputs are not permitted; body.messages.0.role: Field required"
-    assert ErrorBody(orjson.dumps(body)).message == message
-    assert ErrorBody(orjson.dumps({"message": body})).message == message
+    assert error_in(orjson.dumps(body)).message == message
+    assert error_in(orjson.dumps({"message": body})).message == message

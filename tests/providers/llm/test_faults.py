@@ -13,7 +13,7 @@ from protocols import ROWS, ProtocolRow
 from torture import times
 
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
+from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, error_in
 from millstream.providers.llm.faults import fault_of, retry_after_s
 
 in_each_protocol = pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
@@ -124,7 +124,7 @@ def test_a_200_with_an_error_is_what_the_code_in_its_body_says(
      ("rate_limit_exceeded", "invalid_request_error", 429), (None, "invalid_request_error", 400)],
 )  # fmt: skip
 def test_a_code_goes_before_a_type(code: str | None, kind: str, status: int) -> None:
-    assert ErrorBody(error(code, kind)).status == status
+    assert error_in(error(code, kind)).status == status
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_code_goes_before_a_type(code: str | None, kind: str, status: int) -> 
     ],
 )
 def test_the_message_is_found_in_every_common_shape(body: bytes, message: str) -> None:
-    assert ErrorBody(body).message == message
+    assert error_in(body).message == message
     assert decoded(Response(400, body)).detail == f"400: {message}"
 
 
