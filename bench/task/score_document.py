@@ -26,7 +26,9 @@ _COMBINED = {
     "majority": "Items count by the majority of their trials: 1 where more than half score at least 0.5, else 0.",
     "any": "Items count by the best of their trials, not by the mean.",
 }
-COLUMNS = ("score", "95% interval over items", "items", "without a score")
+FIGURES = ("score", "95% interval over items")
+"""The columns that a model, a group and each of several scores have."""
+COLUMNS = (*FIGURES, "items", "without a score")
 NO_MANIFEST: Mapping[str, Any] = {
     "task": NAME,
     "items": None,
@@ -85,12 +87,16 @@ def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
+def figure_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the texts of an entry under FIGURES."""
+    mean = entry.get("mean")
+    return ("-" if mean is None else f"{mean:.3f}", interval_cell(entry, 3) if entry else "-")
+
+
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the texts of a model's row under COLUMNS."""
-    mean = entry.get("mean")
     return (
-        "-" if mean is None else f"{mean:.3f}",
-        interval_cell(entry, 3) if entry else "-",
+        *figure_cells(entry),
         f"{entry.get('items_scored', 0):,} of {entry.get('items', 0):,}",
         f"{entry.get('answers_without_score', 0):,} of {entry.get('answers', 0):,}",
     )

@@ -21,7 +21,7 @@ from .judge import Judge
 from .options import split_name
 from .records import Record, scored, silence_of
 from .rows import TaskError, TaskRow
-from .score_document import COLUMNS, score_cells
+from .score_document import COLUMNS, FIGURES, figure_cells, score_cells
 from .scorers import Score
 from .task import AnyScorer
 
@@ -73,20 +73,20 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [("model", *COLUMNS)]
     rows += [(model, *score_cells(entry)) for model, entry in part["models"].items()]
     groups = [
-        (model, group, *score_cells({**entry, "items_scored": entry["items"]})[:2], f"{entry['items']:,}")
+        (model, group, *figure_cells(entry), f"{entry['items']:,}")
         for model, of_model in part["models"].items()
         for group, entry in of_model["groups"].items()
     ]
     named = [
-        (model, scorer, *score_cells({**entry, "items_scored": entry["items"]})[:2])
+        (model, scorer, *figure_cells(entry))
         for model, of_model in part["models"].items()
         for scorer, entry in of_model.get("scores", {}).items()
     ]
     parts = [f"{source}: {name}", table(rows)]
     if named:
-        parts.append(table([("model", "score", "mean", COLUMNS[1]), *named]))
+        parts.append(table([("model", "score", "mean", *FIGURES[1:]), *named]))
     if groups:
-        parts.append(table([("model", "group", *COLUMNS[:2], "items"), *groups]))
+        parts.append(table([("model", "group", *FIGURES, "items"), *groups]))
     return "\n".join((*parts, *part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"]))
 
 

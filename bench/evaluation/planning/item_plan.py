@@ -44,8 +44,6 @@ _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before:
 _NOT_PILOTED = (
     "the pilot asks no judge: its tokens, cost and time leave judging out, of which the table above has the bounds"
 )
-# Options that older specifications do not have.
-_IF_SET = ("judge_reasoning_effort",)
 # Options that the specification has under names of its own.
 _WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
@@ -131,12 +129,9 @@ def calls_of(run: PreparedRun, pair: Pair, skip: Callable[[str], bool] = no_item
 
 
 def specification_of(benchmark: ItemBenchmark[Any], run: RunBasis) -> dict[str, Any]:
-    """Returns the specification of a benchmark without one of its own: options, and what the items are."""
-    chosen = {
-        name: value
-        for name, value in kept_of(run.options).items()
-        if name not in _WHO and (name not in _IF_SET or value is not None)
-    }
+    """Returns the specification of a benchmark without one of its own: options, and what the items are. An option
+    without a value is left out, so that one which is new changes no earlier run."""
+    chosen = {name: value for name, value in kept_of(run.options).items() if name not in _WHO and value is not None}
     return {
         "benchmark": benchmark.name,
         **specified_pairs(run.pairs),
