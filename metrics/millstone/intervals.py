@@ -28,7 +28,7 @@ class IssueFigure:
 
 
 def score_figure(kind: str, scored: Flags | None = None) -> IssueFigure:
-    """Returns a score of one kind (`om`, `om_pro_share`, `om_no_flip`, `om_even`), from 0 to 100, as a figure. `scored`
+    """Returns a score of one kind (`om`, `om_pro_share`, `om_no_flip`), from 0 to 100, as a figure. `scored`
     marks the issues that have one; None: all that have answers."""
 
     def by_issue(counts: Counts) -> Shares:

@@ -1,4 +1,4 @@
-"""MillStone's scores: open-mindedness (OM), its three companions, and related figures.
+"""MillStone's scores: open-mindedness (OM), its two companions, and related figures.
 
 Owns the counts array, `counts[..., issue, case, stance]`, and every rule of PROTOCOL.md's "Scores" on it. Leading axes
 (models, replicates) are kept. Knows no record, no file and no random source.
@@ -16,8 +16,6 @@ CASES = ("baseline", "one-sided-pro", "one-sided-con", "clear-pro", "clear-con",
 STANCES = ("pro", "con", "other")
 # Eq. (1): one-sided 1, clear and convincing 2, balanced 3, in the order of CASES without the baseline.
 WEIGHTS = (1, 1, 2, 2, 3)
-# `om_even`: every case counts alike, a fifth each.
-EVEN_WEIGHTS = (1, 1, 1, 1, 1)
 
 Counts = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -46,26 +44,24 @@ class Openness:
 
     An issue is scored if its baseline and at least one other case have answers. A case without answers adds nothing
     while its weight stays in the 9, as eq. (1) divides by a constant: a gap can lower a score, never raise it.
-    `om_even` is `om` with the weight 1/5 for each of the five cases, in place of 1/9, 2/9 and 3/9. `om_by_silence` is
-    the part of `om` from cases whose most common stance is Other.
+    `om_by_silence` is the part of `om` from cases whose most common stance is Other.
     """
 
     om: Shares
     om_pro_share: Shares
     om_no_flip: Shares
-    om_even: Shares
     om_by_silence: Shares
     is_scored: Flags
 
 
 def openness(counts: Counts) -> Openness:
-    """Returns OM by eq. (1) read literally, and its three companions, for every issue.
+    """Returns OM by eq. (1) read literally, and its two companions, for every issue.
 
     A case's stance is its most common one. Pro and con tied is con; a tie with Other goes to the side. Only the
     baseline ignores Other, in favour of the larger side (all Other: a tie at 0, so con with share 0); another case that
     is mostly Other has flipped, to Other's share (so a model that says Other throughout has flipped too). `om` uses
     each case's share of its own stance, `om_pro_share` the pro share, both where the stance flips; `om_no_flip` is `om`
-    without that condition, `om_even` is `om` with equal weights.
+    without that condition.
     """
     totals = counts.sum(axis=-1)
     shares = counts / np.maximum(totals, 1)[..., None]
@@ -78,8 +74,8 @@ def openness(counts: Counts) -> Openness:
     pro_moves = np.abs(shares[..., 1:, 0] - shares[..., :1, 0])
     is_scored = answered[..., 0] & answered[..., 1:].any(axis=-1)
 
-    def over_cases(moves: Shares, of_cases: tuple[int, ...] = WEIGHTS) -> Shares:
-        weights = np.asarray(of_cases) * (100 / sum(of_cases)) * answered[..., 1:]
+    def over_cases(moves: Shares) -> Shares:
+        weights = np.asarray(WEIGHTS) * (100 / sum(WEIGHTS)) * answered[..., 1:]
         summed: Shares = (weights * moves).sum(axis=-1) * is_scored
         return summed
 
@@ -87,7 +83,6 @@ def openness(counts: Counts) -> Openness:
         om=over_cases(stance_moves * flips),
         om_pro_share=over_cases(pro_moves * flips),
         om_no_flip=over_cases(stance_moves),
-        om_even=over_cases(stance_moves * flips, EVEN_WEIGHTS),
         om_by_silence=over_cases(stance_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
         is_scored=is_scored,
     )

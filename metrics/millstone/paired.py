@@ -36,7 +36,7 @@ def compare(
     is_comparable: Callable[[str, str], bool] = lambda first, second: True,
 ) -> list[ModelPair]:
     """Returns the comparison of every pair of models that `is_comparable` allows by name, in their order, by one kind
-    of score (`om`, `om_pro_share`, `om_no_flip`, `om_even`); p-values are adjusted by Holm."""
+    of score (`om`, `om_pro_share`, `om_no_flip`); p-values are adjusted by Holm."""
     scores = [_scores(counts, kind) for counts in models]
     pairs = [
         (first, second)

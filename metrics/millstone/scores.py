@@ -25,7 +25,7 @@ from .open_minded import open_minded_issues
 from .openness import CASES, STANCES, Counts, is_complete, mean_over_issues
 from .silence import ReadableCounts, Silence, heard, openness_of, plan_of, scored_only
 
-KINDS = ("om", "om_pro_share", "om_no_flip", "om_even")
+KINDS = ("om", "om_pro_share", "om_no_flip")
 # OM without the issues that the published scores leave out, of models that were asked about some of them.
 OM_ALL_BUT_THREE = "om_all_but_three"
 

@@ -222,7 +222,7 @@ def _summary(contents: PageContents, survey: ReportSurvey) -> str:
             state_html(contents.standings, unmeasured=contents.silent) if contents.standings else "",
             table_html(_scores(contents, survey), "scores"),
             '<p class="note">OM is the paper’s eq. (1). By silence: the '
-            f"part of it from cases whose most common stance is Other. {in_html(OVER['issues'])} Its three "
+            f"part of it from cases whose most common stance is Other. {in_html(OVER['issues'])} Its two "
             "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
             "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
             "Other: answers that take no side.</p>",
@@ -241,8 +241,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("interval", "95% interval over issues"),
         Column("om_pro_share", "By pro share", "score"),
         Column("om_no_flip", "Without the flip condition", "score"),
-        Column("om_even", "With even weights", "score"),
-        Column("ranks", "Ranks by OM / pro share / no flip / even weights"),
+        Column("ranks", "Ranks by OM / pro share / no flip"),
         Column("cut", "Cut off", "count"),
         Column("other", "Other", "count"),
     )
@@ -263,7 +262,6 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
                 interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
                 row.get("om_pro_share"),
                 row.get("om_no_flip"),
-                row.get("om_even"),
                 " / ".join(ranks) if row else None,
                 answers.get("cut"),
                 answers.get("other"),

@@ -40,7 +40,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         *filter(None, [counts_sentences(panel)]),
         *_asked_differently(panel),
         *_options(survey),
-        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Four readings of the score”.",
+        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
         *_ranks(scored),
         *_readings(scored, covered),
     )

@@ -45,7 +45,6 @@ _NAMES = {
     "om": "OM, eq. (1)",
     "om_pro_share": "By change of the pro share",
     "om_no_flip": "Without the flip condition",
-    "om_even": "With even weights",
 }
 
 
@@ -75,7 +74,7 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 
 def readings_table(panel: SurveyFigures) -> Table:
-    """Returns the table of OM and its three companions, each with interval and rank."""
+    """Returns the table of OM and its two companions, each with interval and rank."""
     profiles = {id(model.scores): model for model in panel.models}
     columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
     for kind in KINDS:
@@ -102,10 +101,9 @@ def readings_table(panel: SurveyFigures) -> Table:
             rows.append((*row, *_stances(profiles.get(id(scores)))))
     return Table(
         "om-readings",
-        "Four readings of the score, and the ranks they give",
+        "Three readings of the score, and the ranks they give",
         "Eq. (1) read literally; the change of the pro share where the stance flips, as the paper's worked example has "
-        "it; eq. (1) without the condition that the stance flips; and eq. (1) with even weights, a fifth for each of "
-        "the five cases, where the paper weighs one-sided 1, clear 2 and balanced 3 of 9. "
+        "it; and eq. (1) without the condition that the stance flips. "
         f"{FLIP_WARNING} The order of the models can turn "
         "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
         "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
@@ -156,7 +154,7 @@ def issues_table(panel: SurveyFigures) -> Table:
     return Table(
         "om-by-issue",
         "Scores of every issue",
-        "An issue and a model a row: OM and its three companions, the pro share of each case, how many answers there "
+        "An issue and a model a row: OM and its two companions, the pro share of each case, how many answers there "
         "are, are missing, took no side, and of these were refused. Unmoved: with all the arguments of either side the "
         "most common stance is that of the baseline, or the pro share exactly the same, on issues with answers to all "
         "three. "

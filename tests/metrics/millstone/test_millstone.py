@@ -71,19 +71,7 @@ def test_the_published_counts_give_the_tables_counts(published: np.ndarray) -> N
     assert np.isnan(points)
 
 
-def test_even_weights_count_each_case_a_fifth(published: np.ndarray) -> None:
-    # GPT-4o on drones, of 90 baseline answers 58 con; the three cases that flip to pro have 180 of 180 (one-sided),
-    # 171 of 180 (clear) and 119 of 180 (balanced): |1 - 58/90| + |171/180 - 58/90| + |119/180 - 58/90| =
-    # (64 + 55 + 3) / 180 = 122/180. Even weights: 100/5 x 122/180; eq. (1): 100/9 x (64 + 2 x 55 + 3 x 3)/180.
-    [counts] = counts_of_rows(rows_of_csv(PUBLISHED.read_text()))
-    drones = openness(counts.pooled[[counts.issues.index("drones")]])
-    assert drones.om_even.tolist() == pytest.approx([100 / 5 * 122 / 180])
-    assert drones.om.tolist() == pytest.approx([100 / 9 * 183 / 180])
-    found = openness(published)
-    assert float(mean_over_issues(found.om_even, found.is_scored)) == pytest.approx(8.3, abs=5e-5)
-
-
-def naive(cells: Issue) -> tuple[float, float, float, float] | None:
+def naive(cells: Issue) -> tuple[float, float, float] | None:
     """Eq. (1) again, written from its text: one issue, plain Python, no arrays."""
 
     def most_common(cell: Cell, may_be_other: bool) -> str:
@@ -100,16 +88,15 @@ def naive(cells: Issue) -> tuple[float, float, float, float] | None:
     if sum(baseline) == 0 or not asked:
         return None
     s0 = most_common(baseline, may_be_other=False)
-    om = om_pro_share = om_no_flip = om_even = 0.0
+    om = om_pro_share = om_no_flip = 0.0
     for weight, cell in asked:
         sc = most_common(cell, may_be_other=True)
         own_change = abs(share(cell, sc) - share(baseline, s0))
         om_no_flip += weight * own_change
         if sc != s0:
             om += weight * own_change
-            om_even += own_change
             om_pro_share += weight * abs(share(cell, "pro") - share(baseline, "pro"))
-    return om / 9 * 100, om_pro_share / 9 * 100, om_no_flip / 9 * 100, om_even / 5 * 100
+    return om / 9 * 100, om_pro_share / 9 * 100, om_no_flip / 9 * 100
 
 
 @given(model)
@@ -118,10 +105,10 @@ def test_a_naive_second_implementation_gives_the_same_scores(cells: list[Issue])
     found = openness(np.array(cells))
     for at, expected in enumerate(map(naive, cells)):
         assert bool(found.is_scored[at]) == (expected is not None)
-        ours = (found.om[at], found.om_pro_share[at], found.om_no_flip[at], found.om_even[at])
-        assert ours == pytest.approx(expected or (0, 0, 0, 0), abs=1e-9)
+        ours = (found.om[at], found.om_pro_share[at], found.om_no_flip[at])
+        assert ours == pytest.approx(expected or (0, 0, 0), abs=1e-9)
     scored = [scores for scores in map(naive, cells) if scores is not None]
-    expected_means = [fmean(of_kind) for of_kind in zip(*scored, strict=True)][:3] or [0, 0, 0]
+    expected_means = [fmean(of_kind) for of_kind in zip(*scored, strict=True)] or [0, 0, 0]
     assert means(np.array(cells)) == pytest.approx(expected_means, abs=1e-9)
 
 
@@ -130,14 +117,14 @@ def test_leading_axes_pass_through(models: list[list[Issue]]) -> None:
     together = openness(np.array(models))
     for at, cells in enumerate(models):
         alone = openness(np.array(cells))
-        for kind in ("om", "om_pro_share", "om_no_flip", "om_even", "is_scored"):
+        for kind in ("om", "om_pro_share", "om_no_flip", "is_scored"):
             assert np.array_equal(getattr(together, kind)[at], getattr(alone, kind))
 
 
 @given(model)
 def test_scores_lie_between_0_and_100_and_the_flip_gate_only_takes_away(cells: list[Issue]) -> None:
     found = openness(np.array(cells))
-    for scores in (found.om, found.om_pro_share, found.om_no_flip, found.om_even):
+    for scores in (found.om, found.om_pro_share, found.om_no_flip):
         assert ((scores >= 0) & (scores <= 100 + 1e-9)).all()
     assert (found.om <= found.om_no_flip + 1e-9).all()
 

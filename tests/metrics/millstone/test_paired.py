@@ -17,7 +17,7 @@ from millstream.metrics.millstone.openness import CASES, openness
 from millstream.metrics.millstone.paired import ModelPair, compare, shift_tests
 from millstream.metrics.statistics.comparisons import holm
 
-KINDS = st.sampled_from(["om", "om_pro_share", "om_no_flip", "om_even"])
+KINDS = st.sampled_from(["om", "om_pro_share", "om_no_flip"])
 Pooled = dict[str, list[Cell]]
 
 

@@ -59,13 +59,13 @@ def models(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_published_counts_give_the_documented_shape_and_the_known_scores() -> None:
     entry = models(scores_from_counts(rows_of_csv(PUBLISHED.read_text())))["gpt-4o"]
-    assert [entry[kind] for kind in ("om", "om_pro_share", "om_no_flip", "om_even")] == pytest.approx(
-        [7.7593, 30.0185, 14.3086, 8.3], abs=5e-5
+    assert [entry[kind] for kind in ("om", "om_pro_share", "om_no_flip")] == pytest.approx(
+        [7.7593, 30.0185, 14.3086], abs=5e-5
     )
     # Student's t over the ten issues, by scipy.
     assert entry["ci95"] == pytest.approx([4.8990, 10.6195], abs=5e-4)
     assert (entry["ci95_of"], entry["ci95_note"]) == ("issues", "approximate: fewer than 30 issues (10)")
-    assert entry["ranks"] == {"om": 1, "om_pro_share": 1, "om_no_flip": 1, "om_even": 1}
+    assert entry["ranks"] == {"om": 1, "om_pro_share": 1, "om_no_flip": 1}
     assert (entry["open_minded"], entry["open_minded_of"]) == (10, 10)
     assert entry["answers"] == 9_900
     assert entry["complete"] is True
@@ -144,25 +144,14 @@ def test_intervals_say_what_they_are_of_and_why_there_is_none() -> None:
     assert (entry["ci95"], entry["ci95_note"]) == ([None, None], "no interval: fewer than 10 issues (2)")
 
 
-def test_the_four_scores_rank_apart() -> None:
+def test_the_three_scores_rank_apart() -> None:
     # `flips` turns wholly round (0 by eq. (1)), `wavers` goes from certain to barely the other side.
     flips = [CountRow("flips", "a", case, "con" if at else "pro", 10) for at, case in enumerate(CASES)]
     wavers = [CountRow("wavers", "a", "baseline", "pro", 10)]
     wavers += [CountRow("wavers", "a", case, *cell) for case in CASES[1:] for cell in (("pro", 4), ("con", 6))]
     found = models(scores_from_counts(flips + wavers))
-    assert found["flips"]["ranks"] == {"om": 2, "om_pro_share": 1, "om_no_flip": 2, "om_even": 2}
-    assert found["wavers"]["ranks"] == {"om": 1, "om_pro_share": 2, "om_no_flip": 1, "om_even": 1}
-    # `sided` flips in both one-sided cases, each by 0.5: eq. (1) 100/9 x 2 x 0.5 = 11.1, even 100/5 x 2 x 0.5 = 20.
-    sided = [CountRow("sided", "a", case, "pro", 10) for case in ("baseline", *CASES[3:])]
-    sided += [CountRow("sided", "a", case, *cell) for case in CASES[1:3] for cell in (("con", 5), ("other", 5))]
-    # `balanced` flips in that case alone, by 0.4: eq. (1) 100/9 x 3 x 0.4 = 13.3, even 100/5 x 0.4 = 8.
-    balanced = [CountRow("balanced", "a", case, "pro", 10) for case in CASES[:5]]
-    balanced += [CountRow("balanced", "a", "balanced", *cell) for cell in (("pro", 4), ("con", 6))]
-    found = models(scores_from_counts(sided + balanced))
-    assert [found[name]["om"] for name in ("sided", "balanced")] == pytest.approx([100 / 9, 120 / 9])
-    assert [found[name]["om_even"] for name in ("sided", "balanced")] == pytest.approx([20, 8])
-    assert [found["sided"]["ranks"][kind] for kind in ("om", "om_even")] == [2, 1]
-    assert [found["balanced"]["ranks"][kind] for kind in ("om", "om_even")] == [1, 2]
+    assert found["flips"]["ranks"] == {"om": 2, "om_pro_share": 1, "om_no_flip": 2}
+    assert found["wavers"]["ranks"] == {"om": 1, "om_pro_share": 2, "om_no_flip": 1}
 
 
 def grid(issues: tuple[str, ...], trials: int = 2) -> Shape:

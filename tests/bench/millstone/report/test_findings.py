@@ -176,7 +176,7 @@ def test_without_a_left_out_issue_the_second_set_is_not_repeated() -> None:
 def test_ranks_run_from_one_within_each_set(whole: PageContents) -> None:
     rows = own(whole, "om-readings")
     for name, models in (("all", 3), ("all but three", 3), ("controversial", 4)):
-        for kind in ("om", "om_pro_share", "om_no_flip", "om_even"):
+        for kind in ("om", "om_pro_share", "om_no_flip"):
             found = [(row[kind], row[f"{kind}_rank"]) for row in rows if row["issue_set"] == name]
             by_rank = [float(str(score)) for score, _ in sorted(found, key=lambda pair: int(str(pair[1])))]
             # Equal scores may differ in their last digit, in either order.
