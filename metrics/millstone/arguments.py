@@ -17,11 +17,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..statistics.comparisons import difference_of
-from ..statistics.intervals import Correlation, Interval, correlation, ratio_figures
+from ..statistics.comparisons import Comparison, difference_of
+from ..statistics.intervals import Correlation, correlation, ratio_figures
 from .answers import AnswerReading, AnswerRows
-from .counts import ModelCounts
-from .intervals import IssueFigure, interval_of
 from .openness import CASES, STANCES, Counts, Shares
 from .paired import t_test_p
 
@@ -139,7 +137,7 @@ def medians(correlations: Correlations, families: Sequence[str], models: Sequenc
 class OrderEffect:
     """The number of `answers` in a case, and how many of them `agree` with the side of the first or the last argument.
     `base_rate` is the share (0 to 1) expected if the order had no effect, `excess` the observed share minus that; both
-    None without an answer. `interval` is that of `excess`, over issues; `p` is Student's t over issues, that order does
+    None without an answer. `tested` compares `excess` with 0 over issues; `p` is its Student's t, that order does
     nothing, None where no interval can be given. `unknown` answers are not counted, as the side of that argument is
     unknown."""
 
@@ -149,13 +147,16 @@ class OrderEffect:
     agree: int
     base_rate: float | None
     excess: float | None
-    interval: Interval | None
-    p: float | None
+    tested: Comparison | None
     unknown: int
 
     @property
     def rate(self) -> float | None:
         return self.agree / self.answers if self.answers else None
+
+    @property
+    def p(self) -> float | None:
+        return None if self.tested is None else t_test_p(self.tested)
 
 
 def order_effects(answers: AnswerRows, reading: AnswerReading = "recorded") -> tuple[OrderEffect, ...]:
@@ -188,14 +189,10 @@ def order_effect(
     shape = (len(answers.issues), len(SIDES), len(STANCES))
     places = np.ravel_multi_index((answers.issue[rows], side, answers.stances[reading][rows]), shape)
     pooled = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
-    # The side of that argument stands where a model's counts have the case; issues without answers are no sample.
-    kept = np.unique(answers.issue[rows])
-    names = tuple(answers.issues[at] for at in kept)
-    counts = ModelCounts(answers.name, names, pooled[kept])
-
-    agree, expected, total = (part.sum().item() for part in _agreement(counts.pooled))
-    interval = interval_of(counts, IssueFigure(_excess, (-1, 1)))
-    tested = difference_of(_excess(counts.pooled), within=(-1, 1), of="issues") if names else None
+    # Issues without answers are no sample.
+    counts = pooled[np.unique(answers.issue[rows])]
+    agree, expected, total = (part.sum().item() for part in _agreement(counts))
+    tested = difference_of(_excess(counts), within=(-1, 1), of="issues") if len(counts) else None
     return OrderEffect(
         case=case,
         position=position,
@@ -203,8 +200,7 @@ def order_effect(
         agree=agree,
         base_rate=expected / total if total else None,
         excess=(agree - expected) / total if total else None,
-        interval=interval,
-        p=None if tested is None else t_test_p(tested),
+        tested=tested,
         unknown=unknown,
     )
 

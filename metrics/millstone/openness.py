@@ -12,6 +12,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from ..statistics.intervals import Bounds, Interval, mean_interval
+
 CASES = ("baseline", "one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
 STANCES = ("pro", "con", "other")
 # Eq. (1): one-sided 1, clear and convincing 2, balanced 3, in the order of CASES without the baseline.
@@ -134,6 +136,13 @@ def mean_of_known(values: Shares) -> Shares:
     number = is_number.sum(axis=-1)
     mean: Shares = np.where(number > 0, np.where(is_number, values, 0).sum(axis=-1) / np.maximum(number, 1), np.nan)
     return mean
+
+
+def issue_interval(figures: Shares, within: Bounds) -> Interval | None:
+    """Returns the interval over issues of a figure's mean, by Student's t, from the figure of each issue (NaN: it has
+    none); None where no issue has one. `within` are the least and the largest possible figure."""
+    known = figures[~np.isnan(figures)]
+    return mean_interval(known, within=within, of="issues") if known.size else None
 
 
 def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:

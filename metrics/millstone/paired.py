@@ -15,8 +15,8 @@ import numpy as np
 
 from ..statistics.comparisons import Comparison, difference_of, holm
 from .counts import ModelCounts
-from .intervals import score_figure
 from .openness import SHIFT_ORDER, pro_change
+from .silence import issue_scores
 
 
 @dataclass(frozen=True)
@@ -79,5 +79,5 @@ def _difference(first: dict[str, float], second: dict[str, float]) -> Comparison
 
 
 def _scores(counts: ModelCounts, kind: str) -> dict[str, float]:
-    found = score_figure(kind, counts.scored).by_issue(counts.pooled).tolist()
-    return {issue: score for issue, score in zip(counts.issues, found, strict=True) if score == score}
+    scores = issue_scores(counts, kind).tolist()
+    return {issue: score for issue, score in zip(counts.issues, scores, strict=True) if score == score}

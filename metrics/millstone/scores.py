@@ -1,7 +1,7 @@
 """MillStone's part of `scores.json`, as plain numbers.
 
 Owns the shape of that part: keys in a stable order, None where there is nothing to score, never a NaN. `openness` has
-the formulas, `intervals` the intervals.
+the formulas.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from .answers import AnswerReading, AnswerTally
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
-from .intervals import interval_of, score_figure
 from .open_minded import open_minded_issues
-from .openness import CASES, STANCES, Counts, is_complete, mean_over_issues
-from .silence import ReadableCounts, Silence, heard, openness_of, plan_of, scored_only
+from .openness import CASES, STANCES, Counts, is_complete, issue_interval, mean_over_issues
+from .silence import ReadableCounts, Silence, heard, issue_scores, openness_of, plan_of
 
 KINDS = ("om", "om_pro_share", "om_no_flip")
 # OM without the issues that the published scores leave out, of models that were asked about some of them.
@@ -136,7 +135,7 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts, gone: set[str]) -> d
     of_issues = openness_of(kept.counts)
     is_scored = of_issues.is_scored
     complete = is_complete(counts.pooled)
-    interval = interval_of(scored_only(kept.counts), score_figure("om"))
+    interval = issue_interval(issue_scores(kept.counts, "om"), (0, 100))
     entry: dict[str, Any] = {}
     for kind in (*KINDS, "om_by_silence"):
         mean = mean_over_issues(getattr(of_issues, kind), is_scored)

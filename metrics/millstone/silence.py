@@ -15,7 +15,7 @@ import numpy as np
 from .answers import AnswerRows
 from .counts import ModelCounts
 from .gaps import Gaps, Shape
-from .openness import CASES, STANCES, Counts, Flags, Openness, openness
+from .openness import CASES, STANCES, Counts, Flags, Openness, Shares, openness
 
 # `unscored`: silence leaves an issue without a score. `literal`: exactly as the authors' script.
 Silence = Literal["unscored", "literal"]
@@ -134,12 +134,10 @@ def openness_of(counts: ModelCounts) -> Openness:
     return scores if counts.scored is None else replace(scores, is_scored=scores.is_scored & counts.scored)
 
 
-def scored_only(counts: ModelCounts) -> ModelCounts:
-    """Returns the counts of only those issues that have a score in spite of silence."""
-    if counts.scored is None or counts.scored.all():
-        return counts
-    kept = np.flatnonzero(counts.scored)
-    return ModelCounts(counts.model, tuple(counts.issues[at] for at in kept), counts.pooled[kept])
+def issue_scores(counts: ModelCounts, kind: str) -> Shares:
+    """Returns a score of one kind (such as `om` or `om_pro_share`) of each issue, from 0 to 100; NaN without one."""
+    scores = openness_of(counts)
+    return np.where(scores.is_scored, getattr(scores, kind), np.nan)
 
 
 def _reason(counts: ModelCounts, at: int, cases: Flags, plan: AnswerPlan | None) -> str:

@@ -17,14 +17,13 @@ from ....metrics.millstone.answers import AnswerReading, AnswerRows, without_iss
 from ....metrics.millstone.counts import ModelCounts, counts_of, only_issues
 from ....metrics.millstone.coverage import Coverage, coverage
 from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
-from ....metrics.millstone.intervals import IssueFigure, interval_of, score_figure
 from ....metrics.millstone.open_minded import OpenMindedIssues, open_minded_issues
-from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares
+from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares, issue_interval
 from ....metrics.millstone.paired import ModelPair, compare, shift_tests
 from ....metrics.millstone.scores import KINDS, ranks
-from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, plan_of
+from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, issue_scores, plan_of
 from ....metrics.millstone.topics import TopicScore, om_by_topic
-from ....metrics.statistics.intervals import Interval
+from ....metrics.statistics.intervals import Bounds
 from ....report.interval_cells import IntervalCells, interval_cells
 from ....report.table import Kind
 from .likeness import is_comparable, is_of_one_manner, is_of_same_manner, rank_kind, shared_rank_kind
@@ -278,13 +277,13 @@ class _Reader:
 
     def _figures(self, name: str, plan: AnswerPlan | None, readable: ReadableCounts, set_name: str) -> IssueSetScores:
         counts = readable.counts
-        figures = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, counts.scored) for kind in KINDS}}
+        means = {MAJORITY: _issue_mean(MAJORITY, _majority(counts.pooled), (0, 1))}
+        means |= {kind: _issue_mean(kind, issue_scores(counts, kind), (0, 100)) for kind in KINDS}
         if set_name in (ALL, CONTROVERSIAL):
-            figures |= _MOVES
-        means = {
-            each: _issue_mean(each, figure.by_issue(counts.pooled), interval_of(counts, figure))
-            for each, figure in figures.items()
-        }
+            means |= {
+                name: _issue_mean(name, openness.pro_change(counts.pooled, *cases), (-1, 1))
+                for name, cases in _MOVES.items()
+            }
         return IssueSetScores(
             name,
             plan,
@@ -296,10 +295,13 @@ class _Reader:
 
 def _score(counts: ModelCounts, kind: str) -> IssueMean:
     """Returns a score of one kind, without an interval."""
-    return _issue_mean(kind, score_figure(kind, counts.scored).by_issue(counts.pooled))
+    return _issue_mean(kind, issue_scores(counts, kind))
 
 
-def _issue_mean(name: str, of_issues: Shares, interval: Interval | None = None) -> IssueMean:
+def _issue_mean(name: str, of_issues: Shares, within: Bounds | None = None) -> IssueMean:
+    """Returns a figure from that of each issue; `within` are the least and the largest possible one (None: it gets no
+    interval)."""
+    interval = None if within is None else issue_interval(of_issues, within)
     kind = _KIND_OF.get(name, "points")
     # 100 as a whole number: an end that is a whole bound then stays one in the files.
     factor = 1.0 if kind == "score" else 100
@@ -356,11 +358,6 @@ def _majority(counts: Counts) -> Shares:
     return np.where(baseline.any(axis=-1), baseline[..., 0] > baseline[..., 1], np.nan)
 
 
-_MAJORITY = IssueFigure(_majority, (0, 1))
-_MOVES: Mapping[str, IssueFigure] = {
-    case: IssueFigure(partial(openness.pro_change, case=case), (-1, 1)) for case in SHIFT_ORDER
-} | {
-    side: IssueFigure(partial(openness.pro_change, case=pair[0], reference=pair[1]), (-1, 1))
-    for side, pair in zip(SIDES, CONTRADICTIONS, strict=True)
-}
+# The case, and the one that it is compared with.
+_MOVES = {case: (case, "baseline") for case in SHIFT_ORDER} | dict(zip(SIDES, CONTRADICTIONS, strict=True))
 _KIND_OF: Mapping[str, Kind] = {MAJORITY: "percent", **dict.fromkeys((*KINDS, BY_SILENCE), "score")}

@@ -117,7 +117,7 @@ def _order(panel: SurveyFigures) -> Table:
             (
                 *(model, effect.case, effect.position, effect.answers),
                 *(None if share is None else 100 * share for share in (effect.rate, effect.base_rate, effect.excess)),
-                *(*interval_cells(effect.interval, "points", 100), effect.p, adjusted),
+                *(*interval_cells(effect.tested, "points", 100), effect.p, adjusted),
             )
             for (model, effect), adjusted in zip(effects, holm(p_values), strict=True)
         ),

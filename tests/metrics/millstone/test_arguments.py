@@ -168,7 +168,7 @@ def test_a_second_implementation_finds_the_same_agreement_with_the_first_and_the
     assert found.rate == (agree / len(counted) if counted else None)
     assert found.base_rate == (pytest.approx(fmean(chances), abs=1e-9) if counted else None)
     assert found.excess == (pytest.approx((agree - sum(chances)) / len(counted), abs=1e-9) if counted else None)
-    assert (found.interval is None) == (not counted)
+    assert (found.tested is None) == (not counted)
 
 
 def simulated(pull: float, issues: int = 30, trials: int = 12, seed: int = 1) -> list[Row]:
@@ -188,25 +188,25 @@ def simulated(pull: float, issues: int = 30, trials: int = 12, seed: int = 1) ->
 
 def test_an_effect_of_the_order_is_found_beyond_the_base_rate() -> None:
     found = order_effect(answers_of(simulated(pull=0.3)))
-    assert found.interval is not None and found.excess is not None
-    assert found.interval.mean == pytest.approx(found.excess)
-    assert 0.02 < (found.interval.low or 0) < found.excess < (found.interval.high or 1) < 0.2
+    assert found.tested is not None and found.excess is not None
+    assert found.tested.difference == pytest.approx(found.excess)
+    assert 0.02 < (found.tested.low or 0) < found.excess < (found.tested.high or 1) < 0.2
 
 
 def test_a_model_that_ignores_the_order_has_no_excess_however_issues_lean() -> None:
     found = order_effect(answers_of(simulated(pull=0)))
-    assert found.interval is not None and found.base_rate is not None
-    assert found.interval.low is not None and found.interval.high is not None
-    assert found.interval.low < 0 < found.interval.high
+    assert found.tested is not None and found.base_rate is not None
+    assert found.tested.low is not None and found.tested.high is not None
+    assert found.tested.low < 0 < found.tested.high
     assert found.base_rate != pytest.approx(0.5, abs=0.005)
 
 
 def test_the_interval_is_over_issues() -> None:
     few, many = answers_of(simulated(0.3, issues=6)), answers_of(simulated(0.3, issues=40))
-    over_issues = order_effect(many).interval
+    over_issues = order_effect(many).tested
     assert over_issues is not None
     assert (over_issues.of, over_issues.clusters) == ("issues", 40)
-    lonely = order_effect(few).interval
+    lonely = order_effect(few).tested
     assert lonely is not None and lonely.note == "no interval: fewer than 10 issues (6)"
 
 

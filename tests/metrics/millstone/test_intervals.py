@@ -11,8 +11,8 @@ from tallies import add_answer
 
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import ModelCounts, counts_of, counts_of_rows, rows_of_csv
-from millstream.metrics.millstone.intervals import interval_of, score_figure
-from millstream.metrics.millstone.openness import CASES, openness
+from millstream.metrics.millstone.openness import CASES, issue_interval, openness
+from millstream.metrics.millstone.silence import issue_scores
 from millstream.metrics.statistics.intervals import Interval, interval
 
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
@@ -39,7 +39,7 @@ def simulated(issues: int, trials: int, seed: int = 5) -> ModelCounts:
 
 
 def om_interval(counts: ModelCounts) -> Interval:
-    found = interval_of(counts, score_figure("om", counts.scored))
+    found = issue_interval(issue_scores(counts, "om"), (0, 100))
     assert found is not None
     return found
 
@@ -82,4 +82,4 @@ def test_where_no_interval_is_honest_the_reason_is_told(counts: ModelCounts, not
 def test_there_is_no_interval_where_nothing_is_scored() -> None:
     no_baseline = np.array([[[0, 0, 0]] + [[3, 3, 0]] * 5])
     for cells, issues in ((no_baseline, ("a",)), (np.zeros_like(no_baseline), ("a",)), (no_baseline[:0], ())):
-        assert interval_of(ModelCounts("m", issues, cells), score_figure("om")) is None
+        assert issue_interval(issue_scores(ModelCounts("m", issues, cells), "om"), (0, 100)) is None

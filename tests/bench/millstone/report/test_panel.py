@@ -7,7 +7,8 @@ from polls import CONTROVERSIAL, polled, realistic, survey_of
 from millstream.bench.millstone.report.panel import ALL, ALL_BUT_THREE, survey_figures
 from millstream.bench.millstone.report.panel import CONTROVERSIAL as CONTROVERSIAL_SET
 from millstream.metrics.millstone.counts import counts_of
-from millstream.metrics.millstone.intervals import interval_of, score_figure
+from millstream.metrics.millstone.openness import issue_interval
+from millstream.metrics.millstone.silence import issue_scores
 from millstream.report.interval_cells import interval_cells
 
 
@@ -15,7 +16,7 @@ def test_the_interval_of_an_om_is_the_one_that_the_scores_have() -> None:
     answers = polled("solo")
     prepared = survey_figures(survey_of(answers))
     counts = counts_of(answers)
-    expected = interval_of(counts, score_figure("om"))
+    expected = issue_interval(issue_scores(counts, "om"), (0, 100))
     assert prepared.models[0].scores.figures["om"].interval == interval_cells(expected, "score")
 
 
