@@ -180,12 +180,15 @@ class MillStone(ItemBenchmark[GridRecord]):
 
         folders = [run for run in runs if not isinstance(run, CountsTable)]
         tables = [run for run in runs if isinstance(run, CountsTable)]
-        return page_contents(folders, GridReadings(**given), flags, tables)
+        return page_contents(self, folders, GridReadings(**given), flags, tables)
 
     def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
         from .proof import listed_grid
 
         return listed_grid(manifest)
+
+    def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
+        return super()._words_of({**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")})
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .work import load_prompts

@@ -37,7 +37,7 @@ def manner_of(
     if manifest is None:
         return dict(_UNKNOWN)
     specification = manifest["specification"]
-    settings = {name: str(specification.get(field, "not known")) for field, name in _FIELDS.items()}
+    settings = _fields(specification)
     settings["data set"] = str(digest or specification.get("data"))[:_DIGITS]
     labels = (manifest.get("dataset") or {}).get("labels") or {}
     if labels.get("differ") and digest is None:
@@ -46,6 +46,25 @@ def manner_of(
     if is_recorded:
         settings["stance reading"] = str(specification.get("stance", "not known"))
     return settings
+
+
+def settings_of(manifest: Mapping[str, Any] | None, labels: str) -> dict[str, str]:
+    """Returns the settings of a run for a reader, as names with texts. `labels`: the sentence on its orientation
+    labels."""
+    if manifest is None:
+        return {}
+    specification = manifest["specification"]
+    limits = (specification.get("max_tokens") or {}).items()
+    return {
+        **_fields(specification),
+        "max_tokens": ", ".join(f"{name} {'not sent' if limit is None else limit}" for name, limit in limits),
+        "stance reading": str(specification.get("stance", "not known")),
+        "labels": labels,
+    }
+
+
+def _fields(specification: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(specification.get(field, "not known")) for field, name in _FIELDS.items()}
 
 
 def _max_tokens(manifest: Mapping[str, Any], pair: Pair) -> str:

@@ -38,8 +38,8 @@ def origin_of(
 def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
     specification = manifest["specification"]
     dataset = manifest.get("dataset") or {}
-    items = specification.get("items") or len(specification.get("conversations") or ()) or "?"
-    yield "Data", f"{dataset.get('name') or dataset.get('path', 'unnamed')}, {items} items"
+    items = specification.get("items") or len(specification.get("conversations") or specification.get("issues") or ())
+    yield "Data", f"{dataset.get('name') or dataset.get('path', 'unnamed')}, {items or '?'} items"
     yield "Its digest", str(specification.get("data"))
     for model, endpoint in (specification.get("endpoints") or {}).items():
         yield "Model", f"{model} at {endpoint}"

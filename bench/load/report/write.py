@@ -17,6 +17,7 @@ from ....configuration.errors import UsageError
 from ....engine.folder_file import read_whole, write_whole
 from ....engine.runs.run_folder import MANIFEST, RECORDS
 from ....format import command_text
+from ....report.labels import folder_labels
 from ...evaluation.page.reporting import PAGE, TABLES, check_is_our_page, unless_unwritable, write_tables
 from ..folder import CALLS, LOAD
 
@@ -80,7 +81,7 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
 
     paths = list({path.resolve(): path.absolute() for path in folders}.values())
     check_is_our_page(out / PAGE)
-    names = names_of(paths)
+    names = list(folder_labels(paths).values())
     tests = [_test_in(path, name) for name, path in zip(names, paths, strict=True)]
     _check_differ(paths)
     made = drawn(tests, join(["millstream", "report", *names]))
@@ -126,15 +127,6 @@ def read(folder: Path) -> LoadFigures:
         return load_of(data)
     except DamagedLoad as error:
         raise UsageError(f"{path}: {error}") from error
-
-
-def names_of(paths: Sequence[Path]) -> list[str]:
-    """Returns the end of each folder's path, long enough to distinguish them."""
-    for length in range(1, max((len(path.parts) for path in paths), default=1)):
-        names = ["/".join(path.parts[1:][-length:]) for path in paths]
-        if len(set(names)) == len(names) and all(names):
-            return names
-    return [str(path) for path in paths]
 
 
 def as_json(report: LoadReport) -> dict[str, Any]:

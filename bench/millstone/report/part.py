@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import structs
 
@@ -31,9 +32,10 @@ from ....report.sections import (
 )
 from ....report.standings import RunOrigin, choices_html, origins_html, published_note, standings_html, state_html
 from ....report.table import PUBLISHED, Cell, Column, Table
-from ...evaluation.page.provenance import command_paths
+from ...evaluation.door.benchmark import ItemBenchmark
+from ...evaluation.page.provenance import command_paths, origin_of
+from ..manner import settings_of
 from ..options import Readings
-from ..provenance import origin_of
 from ..published_counts import CountsTable
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
@@ -59,7 +61,11 @@ from .tables_shifts import shift_tables
 
 
 def page_contents(
-    folders: Sequence[AnswerFolder], readings: Readings, flags: Sequence[str], tables: Sequence[CountsTable] = ()
+    benchmark: ItemBenchmark[Any],
+    folders: Sequence[AnswerFolder],
+    readings: Readings,
+    flags: Sequence[str],
+    tables: Sequence[CountsTable] = (),
 ) -> PageContents:
     """Returns the page contents on these runs and published counts; `flags` are the command-line words of
     `readings`."""
@@ -75,17 +81,18 @@ def page_contents(
         tables_and_figures(report),
         title=f"MillStone: {who} on {issues} {'issue' if issues == 1 else 'issues'}",
         standings=every,
-        origins=tuple(_origin(folder, labels[folder.path]) for folder in folders),
+        origins=tuple(_origin(benchmark, folder, labels[folder.path]) for folder in folders),
         choices=_choices(report, tables, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *command_paths(labels), *counted, *flags]),
     )
     return with_sections(contents, report)
 
 
-def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
+def _origin(benchmark: ItemBenchmark[Any], folder: AnswerFolder, name: str) -> RunOrigin:
     answers = sum(ended.answered for ended in folder.ended.values())
     try:
-        return origin_of(name, folder.manifest, answers, labels_sentence(folder))
+        settings = settings_of(folder.manifest, labels_sentence(folder))
+        return origin_of(benchmark, folder.manifest, name, answers, settings)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
 

@@ -13,7 +13,7 @@ from command_line import Done, run_command
 from load_files import closed, steady, written
 from msgspec.structs import replace
 
-from millstream.bench.load.report.write import names_of, write
+from millstream.bench.load.report.write import write
 from millstream.metrics.load.load_json import Client
 
 CommandLine = Callable[..., Done]
@@ -151,17 +151,3 @@ def test_what_is_wrong_is_told_in_one_line(cli: CommandLine, tmp_path: Path, wha
     assert (done.code, done.out, len(lines)) == (code, "", 1), done.err
     assert said in lines[0]
     assert not (tmp_path / "test/report.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        (["/a/one"], ["one"]),
-        (["/a/one", "/a/two"], ["one", "two"]),
-        (["/a/one/test", "/a/two/test"], ["one/test", "two/test"]),
-        (["/x/one/test", "/y/one/test", "/y/two"], ["x/one/test", "y/one/test", "y/two"]),
-        (["/"], ["/"]),
-    ],
-)
-def test_folders_are_named_by_as_much_as_tells_them_apart(paths: list[str], names: list[str]) -> None:
-    assert names_of([Path(path) for path in paths]) == names
