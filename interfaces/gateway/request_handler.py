@@ -83,23 +83,6 @@ class RequestHandler:
     """One request to a model, from its arrival to its end. `number` is its id in answers, `way` the meaning of its
     path. `told` is called at the end of one without a task."""
 
-    __slots__ = (
-        *(
-            "_began",
-            "_caller",
-            "_facts",
-            "_group",
-            "_id",
-            "_outcomes",
-            "_problem",
-            "_request",
-            "_saying",
-            "_state",
-            "_status",
-        ),
-        *("_way", "told", "whole"),
-    )
-
     def __init__(
         self, state: GatewayState, request: HttpRequest, number: str, way: RequestPath, caller: Caller
     ) -> None:

@@ -24,9 +24,9 @@ from ...providers.llm.openai import serve_chat as openai_chat
 from ...providers.llm.openai import serve_responses as openai_responses
 from ...providers.llm.serve_dialect import Dialect, RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import model_named
-from .allowed_providers import check_reached
 from .http.bodies import object_of
 from .http.http_request import HttpRequest
+from .offered_models import check_reached
 from .paths import CHAT, GENERATE, MESSAGES, RESPONSES, RUN_NAME, RequestPath
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,24 +18,24 @@ from msgspec import Struct, structs
 
 from ...configuration.errors import UsageError
 from ...configuration.gateway_settings import ANYONE, CallerSettings, GatewaySettings
-from ...engine.collector import calm_collector
+from ...engine.folder_file import write_whole
 from ...engine.scheduler import Scheduler
+from ...format import cost_of_calls
 from ...providers.table import PROVIDERS
 from ...wiring import ConfigurationError, Settings, access_to
 from ...wiring.engine import Engine
 from ...wiring.folder_budget import money_as_json
 from ...wiring.signals import Interruption
-from .allowed_providers import unreached
 from .callers import FOLDER, Caller
 from .dispatch import Dispatch
 from .guard import CallerToken, GuardRules, digest_of
 from .http.http_server import HttpServer
 from .metrics import Metrics
-from .model_list import models_for
+from .offered_models import is_loopback, models_for, unreached
 from .request_handler import GatewayState, begin_request, failed_request
 from .request_log import RequestLog
 from .request_parser import RequestParser
-from .status_page import GatewayCounts, LaneRow, status_page
+from .status_page import status_page
 from .trials import TrialCounter
 
 # A shorter token could be guessed.
@@ -141,21 +140,25 @@ class RunningGateway:
 
     def _status_page(self) -> bytes:
         now, metrics = asyncio.get_running_loop().time(), self.metrics
-        counts = GatewayCounts(
-            requests=metrics.requests,
-            failed=metrics.failed,
-            from_cache=metrics.from_cache,
-            under_way=self.state.under_way,
-            sent=metrics.sent,
-            unpriced=metrics.unpriced,
-            cost=self.engine.budget.own,
-        )
-        lanes = []
-        for model, route in self.engine.scheduler.routes.lasting.items():
-            lane = route.lane
-            stopped = "" if lane.stopped is None else f"stopped: {lane.stopped.reason}"
-            lanes.append(LaneRow(model, lane.in_flight, lane.used(now)[0], stopped))
-        return status_page(counts, lanes)
+        counts = {
+            "requests": metrics.requests,
+            "answered": metrics.requests - metrics.failed,
+            "failed": metrics.failed,
+            "from the cache": metrics.from_cache,
+            "waiting": self.state.under_way,
+            "calls sent": metrics.sent,
+        }
+        routes = self.engine.scheduler.routes.lasting.items()
+        lanes = [
+            (
+                model,
+                route.lane.in_flight,
+                route.lane.used(now)[0],
+                "open" if (stop := route.lane.stopped) is None else f"stopped: {stop.reason}",
+            )
+            for model, route in routes
+        ]
+        return status_page(counts, cost_of_calls(self.engine.budget.own, metrics.sent, metrics.unpriced), lanes)
 
     def summary(self) -> dict[str, Any]:
         metrics, routes, budget = self.metrics, self.engine.scheduler.routes.lasting, self.engine.budget
@@ -177,8 +180,7 @@ async def serve(
 ) -> ServeEnd:
     """Serves until a signal, and returns how that ended. `announce` is called with the first lines once it listens."""
     async with RunningGateway(settings, gateway, place) as running:
-        with calm_collector():
-            signal, was_cut = await _until_signal(running, lambda: announce(address_text(place.host, running.port)))
+        signal, was_cut = await _until_signal(running, lambda: announce(address_text(place.host, running.port)))
         return ServeEnd(running.summary(), signal, was_cut)
 
 
@@ -196,15 +198,6 @@ def rules_of(gateway: GatewaySettings, place: ServeOptions, variables: Mapping[s
             f'"env:MILLSTREAM_TOKEN"` under [gateway] in a --config file, or listen on 127.0.0.1'
         )
     return GuardRules(place.port, frozenset(gateway.hosts), frozenset(gateway.origins), tokens)
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def check_upstreams(settings: Settings, host: str, port: int) -> None:
@@ -273,11 +266,7 @@ def _write_port(path: Path | None, port: int) -> None:
     """Writes the port to a file, whole or not at all, since another program waits for it. `path` None: nothing."""
     if path is None:
         return
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        draft.write_text(f"{port}\n")
-        draft.replace(path)
+        write_whole(path, f"{port}\n".encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         raise UsageError(f"--port-file {path} can't be written ({error.strerror}): name another") from error

@@ -5,10 +5,8 @@ Holds no script, no address and no token. The browser asks for it again every fe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from ...format import cost_of_calls
 from ...report.escaping import in_html
 
 STATUS_PAGE_TYPE = "text/html; charset=utf-8"
@@ -32,55 +30,26 @@ th:first-child, td:first-child, td.text {{ text-align: left }}
 """
 
 
-class GatewayCounts(NamedTuple):
-    """The counts of a gateway since it began."""
-
-    requests: int
-    failed: int
-    from_cache: int
-    under_way: int
-    sent: int
-    unpriced: int
-    cost: float
-
-
 _LANE_HEADS = ("model", "in flight", "last minute, by all programs with this quota", "state")
 
 
-class LaneRow(NamedTuple):
-    """One lane now. `last_minute`: requests that all programs
-    with this quota sent in the last minute; `stopped`: why it stopped, empty: it has not."""
-
-    model: str
-    in_flight: int
-    last_minute: int
-    stopped: str
-
-
-def status_page(counts: GatewayCounts, lanes: Sequence[LaneRow]) -> bytes:
-    """Returns the page in UTF-8."""
-    figures = {
-        "requests": counts.requests,
-        "answered": counts.requests - counts.failed,
-        "failed": counts.failed,
-        "from the cache": counts.from_cache,
-        "waiting": counts.under_way,
-        "calls sent": counts.sent,
-    }
+def status_page(counts: Mapping[str, int], cost: str, lanes: Sequence[tuple[str, int, int, str]]) -> bytes:
+    """Returns the page in UTF-8. `counts` are by their headings. Each lane has its model, its calls in flight, the
+    requests that all programs with its quota sent in the last minute, and its state."""
     return _PAGE.format(
         again=_AGAIN_S,
-        heads="".join(f"<th>{name}</th>" for name in figures),
-        counts="".join(f"<td>{number:,}</td>" for number in figures.values()),
-        cost=cost_of_calls(counts.cost, counts.sent, counts.unpriced),
+        heads="".join(f"<th>{name}</th>" for name in counts),
+        counts="".join(f"<td>{number:,}</td>" for number in counts.values()),
+        cost=cost,
         lanes=_table(lanes) if lanes else "<p>No model was asked yet.</p>",
     ).encode()
 
 
-def _table(lanes: Sequence[LaneRow]) -> str:
+def _table(lanes: Sequence[tuple[str, int, int, str]]) -> str:
     rows = "".join(
-        f"<tr><td>{in_html(lane.model)}</td><td>{lane.in_flight:,}</td><td>{lane.last_minute:,}</td>"
-        f'<td class="text">{in_html(lane.stopped) or "open"}</td></tr>'
-        for lane in lanes
+        f"<tr><td>{in_html(model)}</td><td>{in_flight:,}</td><td>{last_minute:,}</td>"
+        f'<td class="text">{in_html(state)}</td></tr>'
+        for model, in_flight, last_minute, state in lanes
     )
     heads = "".join(f"<th>{head}</th>" for head in _LANE_HEADS)
     return f"<table><tr>{heads}</tr>{rows}</table>"

@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
     from msgspec import structs
 
     from ....configuration.configuration import read_configuration, settings_for_any
+    from ....wiring.event_loop import run_in_loop
     from ...gateway.serving import ServeOptions, serve
 
     sending = options.sending
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     place = ServeOptions(
         options.host, options.port, port_file, options.repeats == "count", note if options.log else None
     )
-    ended = _run(serve(settings, configuration.gateway, place, note if options.json else say))
+    ended = run_in_loop(serve(settings, configuration.gateway, place, note if options.json else say))
     if options.json:
         say_json(ended.summary)
     else:
@@ -99,13 +100,3 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         f"gateway stopped: {count_text(summary['requests'], 'request')}, {summary['from_cache']:,} from the cache, "
         f"{summary['failed']:,} failed; {sent}{money}{stopped}"
     )
-
-
-def _run(work: Any) -> Any:
-    import asyncio
-
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    return uvloop.run(work)

@@ -65,13 +65,14 @@ def run(options: argparse.Namespace) -> int:
     from ....fixtures.provider.schedule import describe_faults
     from ....fixtures.provider.stances import DatasetUnreadable
     from ....fixtures.web.troubles import describe_troubles
+    from ....wiring.event_loop import run_in_loop
 
     if options.list_faults or options.list_troubles:
         say(describe_faults() if options.list_faults else describe_troubles())
         return DONE
     try:
         web = _web_options(options)
-        _serve(_options(options), web, until_eof=options.until_eof)
+        run_in_loop(_listen(_options(options), web, until_eof=options.until_eof))
     except (ValueError, DatasetUnreadable) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
@@ -119,17 +120,6 @@ def _web_options(options: argparse.Namespace) -> WebOptions | None:
     if given := flags_given(options, WebOptions):
         raise UsageError(f"{given[0]} is of the simulated web: give --web too")
     return None
-
-
-def _serve(wanted: Options, web: WebOptions | None, *, until_eof: bool) -> None:
-    import asyncio
-
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(_listen(wanted, web, until_eof=until_eof))
-    else:
-        uvloop.run(_listen(wanted, web, until_eof=until_eof))
 
 
 async def _listen(wanted: Options, web_wanted: WebOptions | None, *, until_eof: bool) -> None:

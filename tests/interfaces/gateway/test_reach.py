@@ -11,7 +11,7 @@ from gateways import gateway, get, post, question
 
 from millstream import Lane, Settings
 from millstream.configuration.gateway_settings import GatewaySettings
-from millstream.interfaces.gateway.allowed_providers import unreached
+from millstream.interfaces.gateway.offered_models import unreached
 from millstream.providers.table import Provider
 
 LOCAL = {"ollama", "vllm", "vllm-completions", "llamacpp", "sim"}

@@ -10,9 +10,10 @@ from gateways import ANN, MODEL, TOKEN, Answer, gateway, get, post, question, se
 
 from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.engine.call import Call, Outcome, Reply, Usage
+from millstream.format import cost_of_calls
 from millstream.interfaces.gateway.request_log import RequestLog
 from millstream.interfaces.gateway.serving import RunningGateway, ServeOptions
-from millstream.interfaces.gateway.status_page import GatewayCounts, LaneRow, status_page
+from millstream.interfaces.gateway.status_page import status_page
 from millstream.providers.llm.serve_dialect import Problem
 
 HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9"}
@@ -95,11 +96,9 @@ def test_the_page_has_the_counts_and_the_lanes(tmp_path: Path) -> None:
 
 
 def test_the_page_counts_by_hand() -> None:
-    counts = GatewayCounts(requests=1_000, failed=3, from_cache=600, under_way=2, sent=397, unpriced=7, cost=1.25)
-    text = status_page(counts, [LaneRow("<b>x/y</b>", 2, 40, "stopped: dead_key")]).decode()
-    # 1,000 requests of which 3 failed: 997 answered.
-    cells = "".join(f"<td>{cell}</td>" for cell in ("1,000", "997", "3", "600", "2", "397"))
-    assert cells in text and "$1.2500 and 7 calls without a price" in text
+    lanes = [("<b>x/y</b>", 2, 40, "stopped: dead_key")]
+    text = status_page({"requests": 1_000, "calls sent": 397}, cost_of_calls(1.25, 397, 7), lanes).decode()
+    assert "<tr><td>1,000</td><td>397</td></tr>" in text and "$1.2500 and 7 calls without a price" in text
     row = '<td>&lt;b&gt;x/y&lt;/b&gt;</td><td>2</td><td>40</td><td class="text">stopped: dead_key</td>'
     assert row in text
 
