@@ -150,7 +150,7 @@ def test_a_strict_pilot_sends_nothing_and_says_what_is_missing(cli: CommandLine,
     assert (done.code, provider.calls()) == (3, 0)
     assert "pilot: 0 calls to send; 12 more can't be sent: mode strict" in done.err
     assert "  no estimate    no prompt ran to its end" in done.out
-    assert re.search(r"  not_cached     12, the first: call \w+ to sim/open is not in the cache", done.out)
+    assert re.search(r"  not_cached, (all|\d+ of) 12: call \w+ to sim/open is not in the cache", done.out)
     cli("plan", *millstone(provider), "--pilot", "8")
     half = cli("plan", *millstone(provider), "--pilot", "12", "--mode", "strict", "--json")
     pilot = estimated(half)

@@ -1,16 +1,13 @@
-"""A run that is ready to begin, and the items of it that are its pilot."""
+"""A run that is ready to begin."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct
-
 from ....engine.attempts.budget_file import BUDGET
-from ....engine.call import Call
 from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import RUN_FILES, RunFiles
 from .benchmark import ItemBenchmark, RunBasis
@@ -66,29 +63,3 @@ class PreparedRun(RunBasis, frozen=True, kw_only=True):
     def options_of(self, pair: Pair) -> Any:
         """Returns the options with the max_tokens of a pair's calls."""
         return with_limit(self.options, self.limits[pair])
-
-
-class ItemsOfPilot(Struct, frozen=True, kw_only=True):
-    """The items of a run that a benchmark offers as a pilot."""
-
-    run: PreparedRun
-    """The run; where its items take several calls, with the pilot's alone."""
-    items: int
-    """The number of items of each pair in the pilot."""
-    of: int
-    """The number of items of each pair in the whole run."""
-    noun: str = "item"
-    """The noun for an item."""
-    calls: Mapping[Pair, Sequence[Call]] = MappingProxyType({})
-    """The calls of each pair, where an item is one call; empty: the run sends its items."""
-    at_once: int = 1
-    """The number of items of several calls that the run holds at once, over all pairs."""
-    remark: str = ""
-    """A sentence about the estimates."""
-
-    @property
-    def progress(self) -> tuple[int, int, str]:
-        """The number of items to send, how many are done, and the noun for progress displays."""
-        if self.calls:
-            return sum(map(len, self.calls.values())), 0, ""
-        return self.run.total, 0, self.run.benchmark.unit

@@ -19,7 +19,7 @@ from ..door.defect import benchmark_code
 from ..door.expected import Chain, Expected, Load, Span
 from ..door.item_set import no_item
 from ..door.judges import Judges, judge_note
-from ..door.prepared_run import ItemsOfPilot, PreparedRun
+from ..door.prepared_run import PreparedRun
 from ..door.registry import benchmark_named
 from ..door.run_items import highest_limits, items_of, other_calls
 from ..door.treatments import specified_pairs
@@ -41,9 +41,6 @@ from .preparation import (
 # Of a call whose model answers at its usual speed; one that thinks may take longer.
 _CALL_SECONDS = Span(2, 20)
 _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
-_NOT_PILOTED = (
-    "the pilot asks no judge: its tokens, cost and time leave judging out, of which the table above has the bounds"
-)
 # Options that the specification has under names of its own.
 _WHO = ("model", "temperature", "reasoning_effort", "dataset")
 
@@ -168,19 +165,3 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
     expected.what = f"{len(items):,} items of {items.lines:,} {benchmark.unit}s"
     expected.more = {"items": len(items), "lines": items.lines}
     return benchmark.forecast(prepared, expected)
-
-
-def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
-    """Returns `size` of the run's items, which stand for all."""
-    benchmark, items = prepared.benchmark, prepared.items
-    rank = {name: number for number, name in enumerate(items.sample(size))}
-    if not benchmark.is_asked_once:
-        run, noun = structs.replace(prepared, items=items.only(rank)), benchmark.unit_name
-        return ItemsOfPilot(run=run, items=len(rank), of=len(items), noun=noun, at_once=at_once_in(prepared))
-    calls = {}
-    for pair in prepared.pairs:
-        # In the sample's order, not the run's: the answers before a stop are then spread over the run too.
-        chosen = sorted(calls_of(prepared, pair, lambda name: name not in rank), key=lambda each: rank[each[0]])
-        calls[pair] = [call for _, call in chosen]
-    remark = "" if benchmark.has_calls else _NOT_PILOTED
-    return ItemsOfPilot(run=prepared, items=len(rank), of=len(items), noun="prompt", calls=calls, remark=remark)

@@ -1,18 +1,17 @@
 """The pilot of a run: a few of its items, sent exactly as the run will send them.
 
-Announces them, sends them, and records what each item used on each lane. Answers stay in the cache, so the run pays for
-nothing twice. Items of several calls run in a temporary folder; pilot_figures computes the estimates.
+Announces them, sends them in a temporary folder, and records what each used on each lane. Answers stay in the cache, so
+the run pays for nothing twice. pilot_figures computes the estimates.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field, structs
 
 from ....configuration.errors import UsageError
@@ -23,24 +22,24 @@ from ....engine.attempts.prices import Price
 from ....engine.call import NOT_REPORTED, WEB, Call, Outcome
 from ....engine.call_lookup import PendingCall
 from ....engine.endpoint import Hear
-from ....engine.fault import Stop
 from ....engine.limits import Quota
 from ....engine.remarks import remark
-from ....engine.runs.pairs import FinishedItems, Pair
+from ....engine.runs.pairs import FinishedItems, Pair, PairCounts
 from ....engine.runs.run_folder import RunFolder
+from ....engine.sink import Sink
 from ....format import count_text
 from ....wiring.budgets import budgets_folder
 from ....wiring.engine import Engine
 from ....wiring.event_loop import run_in_loop
 from ....wiring.folder_budget import at_most_in
 from ....wiring.running import RunEnd, running
-from ..door.prepared_run import ItemsOfPilot, PreparedRun
+from ..door.prepared_run import PreparedRun
 from ..door.watch import Watch, unwatched
 from ..running.cost_bound import worst_calls
+from ..running.recount import recount
 from ..running.sending import send_items
 from ..running.steps import UNDER_WAY, UnderWay
-from ..running.sweep import StreamRunner, send_calls
-from .item_plan import pilot_items
+from .item_plan import calls_of
 from .preparation import with_settings
 
 
@@ -58,11 +57,10 @@ class LaneUse(Struct):
 
 
 class ItemUse(Struct):
-    """What one item used on each lane (all pages together are one), and its state with each pair that began it. `id` is
-    empty for an item of one call. `is_measured`: the tokens of all its answers are known. `replayed`: the pairs of
-    which answers came from the cache, so that its time with them says nothing about a run's."""
+    """What one item used on each lane (all pages together are one), and its state with each pair that began it.
+    `is_measured`: the tokens of all its answers are known. `replayed`: the pairs of which answers came from the cache,
+    so that its time with them says nothing about a run's."""
 
-    id: str = ""
     states: dict[Pair, UnderWay] = field(default_factory=dict)
     lanes: dict[str, LaneUse] = field(default_factory=dict)
     is_measured: bool = True
@@ -86,80 +84,74 @@ class ItemUse(Struct):
             use.output_cost += of_output
 
 
-class JournalLine(Struct):
-    """As much of a journal line as a pilot counts."""
-
-    status: str = ""
-    error: str | None = None
-    truncated: bool = False
-
-
 class Stratum(Struct, kw_only=True):
     """The items that stand for the same rest: those of one pair, or of all `pairs` together where an item takes several
-    calls. `chosen` items of the run's `of` are in the pilot; `items` are those that were begun.
-
-    Counts the calls that were sent or were in the cache, the dollars paid, attempts that brought no whole answer and
-    may have been billed, and each lane's latencies in milliseconds. `records` and `failures` are its journal lines.
-    """
+    calls. Counts the calls that were sent or were in the cache, the dollars paid, and each lane's latencies in
+    milliseconds. `items` are those that were begun, by id; `ended` says how their lines ended."""
 
     pairs: tuple[Pair, ...]
-    chosen: int
-    of: int
-    items: list[ItemUse] = field(default_factory=list)
+    items: dict[str, ItemUse] = field(default_factory=dict)
     sent: int = 0
     from_cache: int = 0
     paid: float = 0.0
-    maybe_billed: int = 0
     latencies: dict[str, list[float]] = field(default_factory=dict)
-    records: list[JournalLine] = field(default_factory=list)
-    failures: list[JournalLine] = field(default_factory=list)
+    ended: list[PairCounts] = field(default_factory=list)
+
+    def note(self, outcome: Outcome) -> None:
+        self.sent += outcome.attempts > 0
+        self.from_cache += outcome.cached
+        self.paid += outcome.cost or 0.0
+        if outcome.latency_ms is not None and not outcome.cached:
+            self.latencies.setdefault(outcome.call.model, []).append(outcome.latency_ms)
 
     @property
-    def ended(self) -> list[ItemUse]:
-        """The items that ran to their end with every pair, always in the same order, whichever ended first."""
+    def done(self) -> list[ItemUse]:
+        """The items that ran to their end with every pair, in order of their ids, whichever ended first."""
         pairs = set(self.pairs)
-        ended = [item for item in self.items if pairs == {pair for pair, of in item.states.items() if of.has_ended}]
-        return sorted(ended, key=lambda item: (item.id, [structs.astuple(use) for use in item.lanes.values()]))
+        every = (item for _, item in sorted(self.items.items()))
+        return [item for item in every if {pair for pair, of in item.states.items() if of.has_ended} == pairs]
 
     @property
     def whole(self) -> list[ItemUse]:
         """Those of which no step failed."""
-        return [item for item in self.ended if all(of.is_whole for of in item.states.values())]
+        return [item for item in self.done if all(of.is_whole for of in item.states.values())]
 
     @property
     def seconds(self) -> list[float]:
         """The time that each whole item took with each pair, if it was sent."""
         return [of.seconds for item in self.whole for pair, of in item.states.items() if pair not in item.replayed]
 
-    def note(self, outcome: Outcome) -> None:
-        self.sent += outcome.attempts > 0
-        self.from_cache += outcome.cached
-        self.paid += outcome.cost or 0.0
-        self.maybe_billed += outcome.maybe_billed
-        if outcome.latency_ms is not None and not outcome.cached:
-            self.latencies.setdefault(outcome.call.model, []).append(outcome.latency_ms)
-
 
 class Pilot(Struct, kw_only=True):
-    """A pilot and its items. `quotas`: those of its lanes, lowered to what the answers reported. `end` says why items
-    are pending."""
+    """A pilot of a `run`, and the same run of its items alone (`few`). `quotas`: those of its lanes, lowered to what
+    the answers reported. `end` says why items are pending."""
 
-    chosen: ItemsOfPilot
+    run: PreparedRun
+    few: PreparedRun
     strata: list[Stratum]
     quotas: dict[str, Quota] = field(default_factory=dict)
     end: RunEnd = field(default_factory=RunEnd)
 
     @property
+    def is_of_calls(self) -> bool:
+        """Whether an item is one call, so that each pair's items stand for its own rest."""
+        return self.run.benchmark.has_calls
+
+    @property
+    def noun(self) -> str:
+        return "prompt" if self.is_of_calls else self.run.benchmark.unit_name
+
+    @property
     def exit_code(self) -> int:
-        has_failures = any(stratum.failures for stratum in self.strata)
+        has_failures = any(ended.failures for stratum in self.strata for ended in stratum.ended)
         return self.end.exit_code(is_pending=bool(self.end.stops), has_failures=has_failures)
 
 
-def begin(chosen: ItemsOfPilot) -> Pilot:
-    """Returns a pilot of which nothing was sent yet."""
-    strata = [Stratum(pairs=(pair,), chosen=len(calls), of=chosen.of) for pair, calls in chosen.calls.items()]
-    together = [] if strata else [Stratum(pairs=chosen.run.pairs, chosen=chosen.items, of=chosen.of)]
-    return Pilot(chosen=chosen, strata=strata or together)
+def begin(run: PreparedRun, size: int) -> Pilot:
+    """Returns a pilot of `size` of a run's items, which stand for all, of which nothing was sent yet."""
+    few = structs.replace(run, items=run.items.only(run.items.sample(size)))
+    strata = [(pair,) for pair in run.pairs] if run.benchmark.has_calls else [run.pairs]
+    return Pilot(run=run, few=few, strata=[Stratum(pairs=pairs) for pairs in strata])
 
 
 def check(runs: Sequence[PreparedRun]) -> None:
@@ -177,8 +169,8 @@ def send_pilots(runs: Sequence[PreparedRun], size: int, watch: Watch = unwatched
     budget = _budget_of(runs)
     pilots: list[Pilot] = []
     for run in runs:
-        chosen = pilot_items(with_settings(run, budget=budget), size)
-        pilots.append(run_in_loop(_send(begin(chosen), watch)))
+        pilots.append(begin(with_settings(run, budget=budget), size))
+        run_in_loop(_send(pilots[-1], watch))
         if pilots[-1].end.signal is not None:
             break
     if budget is not None:
@@ -203,114 +195,96 @@ def _budget_of(runs: Sequence[PreparedRun]) -> BudgetPlace | None:
 
 
 class _PilotEngine(Engine):
-    """An engine that hands every asked call's outcome to the pilot."""
+    """An engine that hands every outcome to the pilot."""
 
-    def __init__(self, pilot: Pilot, note: Callable[[Outcome], None]) -> None:
+    def __init__(self, pilot: Pilot) -> None:
         # The run will find these answers in the cache, and passes them to its sink then.
-        super().__init__(settings=structs.replace(pilot.chosen.run.settings, sink=None))
-        self._note = note
+        super().__init__(settings=structs.replace(pilot.run.settings, sink=None))
+        self._note = outcome_noter(pilot)
 
     async def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
         outcome = await super().ask(call, hear=hear)
         self._note(outcome)
         return outcome
 
+    async def run(
+        self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
+    ) -> AsyncGenerator[Outcome, None]:
+        async for outcome in super().run(calls, sink):
+            self._note(outcome)
+            yield outcome
 
-async def _send(pilot: Pilot, watch: Watch) -> Pilot:
-    """Sends a pilot's items and returns it with what they used. Raises LocalFault or BenchmarkDefect once nothing is
-    in flight."""
-    chosen, run = pilot.chosen, pilot.chosen.run
+
+async def _send(pilot: Pilot, watch: Watch) -> None:
+    """Sends a pilot's items and notes what they used. Raises LocalFault or BenchmarkDefect once nothing is in
+    flight."""
+    few, benchmark = pilot.few, pilot.run.benchmark
     with (
         tempfile.TemporaryDirectory(prefix="millstream-pilot-") as place,
-        RunFolder(Path(place) / "run", run.specification) as folder,
+        RunFolder(Path(place) / "run", few.specification) as folder,
     ):
-        engine = _PilotEngine(pilot, _step_noter(pilot))
-        async with running(engine) as end:
-            remark(_announced(engine, chosen))
-            with watch(engine, *chosen.progress) as progress:
-                if chosen.calls:
-                    end.stops = await send_single_calls(engine, pilot)
-                else:
-                    nothing = FinishedItems({}, 0.0)
-                    end.stops = await send_items(run, engine, folder, nothing, progress.item_ended)
+        engine = _PilotEngine(pilot)
+        async with running(engine) as pilot.end:
+            remark(_announced(engine, pilot))
+            with watch(engine, few.total, 0, "" if pilot.is_of_calls else benchmark.unit) as progress:
+                pilot.end.stops = await send_items(few, engine, folder, FinishedItems({}, 0.0), progress.item_ended)
             # A lane that has stopped tells of no quota any more.
             lanes = [route.lane for route in engine.scheduler.routes.lasting.values()]
             pilot.quotas = {lane.lane.model: lane.quota for lane in lanes if lane.stopped is None}
-        if end.fault is not None:
-            raise end.fault
-        pilot.end = end
-        decode, every = msgspec.json.Decoder(JournalLine).decode, pilot.strata[0]
-        for journal, lines in ((folder.records, every.records), (folder.failures, every.failures)):
-            journal.flush()
-            lines.extend(map(decode, journal.read()))
-    return pilot
+        if pilot.end.fault is not None:
+            raise pilot.end.fault
+        folder.records.flush()
+        folder.failures.flush()
+        journals = {str(each.path): each.read() for each in (folder.records, folder.failures)}
+        counted = recount(benchmark.Totals(), journals, kind=benchmark.Line).pairs
+        for stratum in pilot.strata:
+            stratum.ended = [counted[pair] for pair in stratum.pairs if pair in counted]
 
 
-async def send_single_calls(runner: StreamRunner, pilot: Pilot) -> list[Stop]:
-    """Sends a pilot's items of one call, all pairs at once. Returns the stops that left some unsent; raises LocalFault
-    once every pair has ended."""
-    table = pilot.chosen.run.settings.price_table()
-    strata = {stratum.pairs[0]: stratum for stratum in pilot.strata}
-    prices = {pair.model: table.get(pair.model) for pair in strata}
-
-    def take(pair: Pair, outcome: Outcome) -> None:
-        stratum, failure, reply = strata[pair], outcome.failure, outcome.reply
-        item = ItemUse(states={pair: UnderWay(pair, "", has_ended=True, has_failed=failure is not None)})
-        item.add(outcome, prices[pair.model], max(1, chars_of(outcome.call)))
-        stratum.items.append(item)
-        stratum.note(outcome)
-        if failure is not None:
-            stratum.failures.append(JournalLine(failure.kind, failure.detail))
-        if reply is not None:
-            stratum.records.append(JournalLine(outcome.status, truncated=reply.truncated))
-
-    return await send_calls(runner, pilot.chosen.calls, take=take)
-
-
-def _step_noter(pilot: Pilot) -> Callable[[Outcome], None]:
-    """Returns the function that adds an outcome to the item for which its task works."""
-    every, prices = pilot.strata[0], pilot.chosen.run.settings.price_table()
-    items: dict[str, ItemUse] = {}
-    counted: set[str] = set()
-    sent: set[str] = set()
+def outcome_noter(pilot: Pilot) -> Callable[[Outcome], None]:
+    """Returns the function that adds an outcome to the item of its call: one of its own where an item is a call, else
+    the one for which the task works."""
+    prices, was_sent = pilot.run.settings.price_table(), dict[str, bool]()
 
     def note(outcome: Outcome) -> None:
-        every.note(outcome)
-        if (under_way := UNDER_WAY.get()) is None:
-            return
-        if (item := items.get(under_way.item)) is None:
-            item = items[under_way.item] = ItemUse(under_way.item)
-            every.items.append(item)
-        item.states[under_way.pair] = under_way
-        if outcome.attempts:
-            sent.add(outcome.key)
-        elif outcome.key not in sent and outcome.call.model == under_way.pair.model:
-            item.replayed.add(under_way.pair)
-        # A call that several items make counts once.
-        if outcome.key not in counted:
-            counted.add(outcome.key)
-            item.add(outcome, prices.get(outcome.call.model))
+        call, under_way = outcome.call, UNDER_WAY.get()
+        pair, price = Pair(call.model, call.temperature, call.reasoning_effort), prices.get(call.model)
+        stratum = next(each for each in pilot.strata if pair in each.pairs or not pilot.is_of_calls)
+        stratum.note(outcome)
+        if pilot.is_of_calls:
+            state = UnderWay(pair, "", has_ended=True, has_failed=outcome.failure is not None)
+            item = stratum.items[outcome.key or str(len(stratum.items))] = ItemUse({pair: state})
+            item.add(outcome, price, max(1, chars_of(call)))
+        elif under_way is not None:
+            item = stratum.items.setdefault(under_way.item, ItemUse())
+            item.states[under_way.pair] = under_way
+            # A call that several items make counts once.
+            if outcome.key not in was_sent:
+                item.add(outcome, price)
+            was_sent[outcome.key] = was_sent.get(outcome.key, False) or outcome.attempts > 0
+            if not was_sent[outcome.key] and call.model == under_way.pair.model:
+                item.replayed.add(under_way.pair)
 
     return note
 
 
-def _announced(engine: Engine, chosen: ItemsOfPilot) -> str:
+def _announced(engine: Engine, pilot: Pilot) -> str:
     """Returns the sentence that says how much is sent and its highest cost, computed as the engine does where all calls
     are known."""
-    run, limit = chosen.run, engine.budget.limit
-    if not chosen.calls:
+    run, few, limit = pilot.run, pilot.few, engine.budget.limit
+    if not pilot.is_of_calls:
         bound = "what they cost nobody knows before: --max-cost bounds it"
         if run.settings.max_cost is not None:
             bound = f"at most ${run.settings.max_cost:,.4f} by --max-cost, what the run's folder cost included"
         return (
-            f"pilot: {chosen.items:,} {chosen.noun}s with each of {', '.join(map(str, run.pairs))}, "
-            f"{run.total:,} {run.benchmark.unit}s; {bound}"
+            f"pilot: {len(few.items):,} {pilot.noun}s with each of {', '.join(map(str, few.pairs))}, "
+            f"{few.total:,} {run.benchmark.unit}s; {bound}"
         )
     pending = answered = unsendable = 0
     most = 0.0
     unpriced: dict[str, None] = {}
     endless: dict[str, None] = {}
-    for call in chain.from_iterable(chosen.calls.values()):
+    for _, call in chain.from_iterable(calls_of(few, pair) for pair in few.pairs):
         lookup = engine.scheduler.look_up(call)
         if not isinstance(lookup, PendingCall):
             answered += lookup.reply is not None

@@ -6,12 +6,11 @@ Pure functions from what items used to values. Their text: pilot_text.
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cache, partial
 from itertools import chain
-from operator import add
-from statistics import median
+from statistics import NormalDist, fmean, median
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,22 +18,24 @@ from msgspec import Struct, structs, to_builtins
 
 from ....engine.call import WEB
 from ....engine.fault import Stop
-from ....metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
+from ....engine.runs.pairs import Reason, failures_of
+from ....metrics.statistics.distributions import t_quantile
+from ....metrics.statistics.intervals import LEVEL
 from ....metrics.statistics.shares import share_interval
 from ..door.expected import Missing, Remainder
 from ..running.cost_bound import in_flight_under_limit
-from .pilot import ItemUse, JournalLine, LaneUse, Pilot, Stratum
+from ..running.sending import at_once_in
+from ..running.stop_reasons import failures_as_json
+from .pilot import ItemUse, Pilot, Stratum
 
 Rng = np.random.Generator
 # Fixed, so that the same answers always give the same intervals.
 SEED = 5_150_623
-_AMOUNTS = ("calls", "input", "output", "input_cost", "output_cost")
 _COSTS = {"input_cost": 1.0, "output_cost": 1.0}
-# How often the end of a run is drawn, and for how many things a place.
+# How often the latencies of a run are drawn.
 _DRAWS = 200
-_DRAWN_PER_PLACE = 3
 # The amounts that grow with a prompt's characters, where these are known.
-_BY_CHARS = ("input", "input_cost")
+_BY_CHARS = {"input", "input_cost"}
 
 
 class Figure(Struct, frozen=True):
@@ -63,13 +64,6 @@ class Share(Struct, frozen=True):
     count: int
     of: int
     ci95: tuple[float, float] | None
-
-
-class Failures(Struct):
-    """The number of failures of one kind, and the message of the first."""
-
-    count: int
-    detail: str
 
 
 class Minutes(Figure, frozen=True):
@@ -114,41 +108,54 @@ class PilotFigures(Struct, frozen=True, kw_only=True):
     failed: Share
     refused: Share
     truncated: Share
-    failures: dict[str, Failures]
+    failures: dict[str, tuple[int, Reason | None]]
     maybe_billed: int
 
 
 class _Rest:
     """What is left to send, estimated for each amount of each lane together, so that their sums have intervals too."""
 
-    def __init__(self, strata: Iterable[tuple[Sequence[ItemUse], Remainder]], lanes: Sequence[str], rng: Rng) -> None:
-        self._columns = [(lane, amount) for lane in lanes for amount in _AMOUNTS]
-        self._totals = reduce(add, (self._total(items, left, rng) for items, left in strata))
-
-    def _total(self, items: Sequence[ItemUse], left: Remainder, rng: Rng) -> Totals:
-        none = LaneUse()
-        uses = [[item.lanes.get(lane, none) for lane, _ in self._columns] for item in items]
-        names = [amount for _, amount in self._columns]
-        shape = (-1, len(names))
-        amounts = [[getattr(use, name) for use, name in zip(row, names, strict=True)] for row in uses]
-        sizes = [
-            [use.chars or 1 if name in _BY_CHARS else 1 for use, name in zip(row, names, strict=True)] for row in uses
-        ]
-        of_rest = [left.chars if name in _BY_CHARS and left.chars is not None else left.prompts for name in names]
-        seen, size = (np.array(each, dtype=np.float64).reshape(shape) for each in (amounts, sizes))
-        return totals(RatioSample(seen, size, left.prompts, np.array(of_rest, dtype=np.float64)), rng)
+    def __init__(self, strata: Iterable[tuple[Sequence[ItemUse], Remainder]]) -> None:
+        self._strata = [(items, left) for items, left in strata if left.prompts > 0]
 
     def of(self, lanes: Container[str], weights: Mapping[str, float]) -> Figure:
-        """Returns the weighted sum of amounts of some lanes."""
-        times = [weights.get(amount, 0.0) if lane in lanes else 0.0 for lane, amount in self._columns]
-        return _figure(self._totals.of(times))
+        """Returns the weighted sum of amounts of some lanes, with Student's t interval over items. What is left is a
+        random draw too: if that is little, this is most of what is unsure."""
+        value, variance, freedom = 0.0, 0.0, math.inf
+        for items, left in self._strata:
+            plain, by_chars, sizes = np.array([_weighed(item, lanes, weights, left) for item in items]).T
+            number, size = len(items), left.prompts if left.chars is None else left.chars
+            ratio = by_chars.sum() / sizes.sum()
+            value += float(left.prompts * plain.mean() + size * ratio)
+            each = left.prompts * (plain - plain.mean()) + size * (by_chars - ratio * sizes) / sizes.mean()
+            variance += float(each @ each) / max(1, number * (number - 1)) * (1 + number / left.prompts)
+            freedom = min(freedom, number - 1)
+        if not freedom:
+            return Figure(value, None)
+        half = _t(freedom) * math.sqrt(variance) if variance else 0.0
+        return Figure(value, (max(0.0, value - half), value + half))
+
+
+_t = cache(partial(t_quantile, LEVEL))
+
+
+def _weighed(
+    item: ItemUse, lanes: Container[str], weights: Mapping[str, float], left: Remainder
+) -> tuple[float, float, int]:
+    """Returns an item's weighted amounts, those that grow with its prompt's characters apart, and its size, by which
+    these are divided: the characters, where those left are known."""
+    uses = [use for lane, use in item.lanes.items() if lane in lanes]
+    sums = {name: weight * sum(getattr(use, name) for use in uses) for name, weight in weights.items()}
+    by_chars = sum(sums[name] for name in sums.keys() & _BY_CHARS)
+    size = 1 if left.chars is None else sum(use.chars for use in item.lanes.values()) or 1
+    return sum(sums.values()) - by_chars, by_chars, size
 
 
 def figures_of(pilot: Pilot, missing: Missing) -> list[PilotFigures]:
     """Returns the estimates of each model, or of all together where an item takes several calls. `missing`: the calls
     left to send, where an item is one."""
-    if not pilot.chosen.calls:
-        return [_figures(pilot.strata, pilot, missing, pilot.chosen.run.lanes)]
+    if not pilot.is_of_calls:
+        return [_figures(pilot.strata, pilot, missing, pilot.run.lanes)]
     models: dict[str, list[Stratum]] = {}
     for stratum in pilot.strata:
         models.setdefault(stratum.pairs[0].model, []).append(stratum)
@@ -161,41 +168,39 @@ def as_json(pilot: Pilot, figures: Sequence[PilotFigures]) -> dict[str, Any]:
         "exit_code": pilot.exit_code,
         "signal": pilot.end.signal,
         "maybe_billed_pending": pilot.end.maybe_billed,
-        "remark": pilot.chosen.remark,
-        "estimates": to_builtins(figures),
+        "estimates": [{**to_builtins(each), "failures": failures_as_json(each.failures)} for each in figures],
     }
 
 
 def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, run_lanes: tuple[str, ...]) -> PilotFigures:
-    chosen, rng = pilot.chosen, np.random.default_rng(SEED)
-    prices = chosen.run.settings.price_table()
-    left = [_left(stratum, missing) for stratum in strata]
-    whole = [stratum.whole for stratum in strata]
-    measured = [[item for item in items if item.is_measured] for items in whole]
+    run, rng = pilot.run, np.random.default_rng(SEED)
+    prices = run.settings.price_table()
+    left = [_left(stratum, pilot, missing) for stratum in strata]
+    measured = [[item for item in stratum.whole if item.is_measured] for stratum in strata]
     items = list(chain.from_iterable(measured))
     used = dict.fromkeys(lane for item in items for lane in item.lanes)
     lanes = tuple(dict.fromkeys([*run_lanes, *used]))
     unpriced = tuple(lane for lane in lanes if lane in used and lane != WEB and prices.get(lane) is None)
     is_known = all(items or not rest.prompts for items, rest in zip(measured, left, strict=True))
-    rest = _Rest(zip(measured, left, strict=True), lanes, rng) if is_known else None
+    rest = _Rest(zip(measured, left, strict=True)) if is_known else None
     cost = None if rest is None or unpriced else rest.of(lanes, _COSTS)
     has_price = any(prices.get(lane) is not None for lane in lanes)
     spent = sum(stratum.paid for stratum in strata) if has_price else None
-    number = sum(stratum.chosen for stratum in strata)
+    chosen = len(pilot.few.items) * len(strata)
     # The tokens of one call say something about others where an item is one.
     uses = [use for item in items for use in item.lanes.values() if use.chars]
-    latencies = sorted(ms for each in strata for ms in each.latencies.get(lanes[0], ())) if chosen.calls else []
-    records = [line for stratum in strata for line in stratum.records]
-    failures = [line for stratum in strata for line in stratum.failures]
+    latencies = sorted(ms for each in strata for ms in each.latencies.get(lanes[0], ())) if pilot.is_of_calls else []
+    ended = [each for stratum in strata for each in stratum.ended]
+    answered, failed = sum(each.answered for each in ended), sum(each.failures for each in ended)
     return PilotFigures(
         models=tuple(dict.fromkeys(pair.model for stratum in strata for pair in stratum.pairs)),
-        noun=chosen.noun,
-        line=chosen.noun if chosen.calls else chosen.run.benchmark.unit,
-        items=number,
-        of=sum(stratum.of for stratum in strata),
-        pending=number - sum(len(stratum.ended) for stratum in strata),
-        stop=next((stop for stop in pilot.end.stops if not chosen.calls or stop.lane in lanes), None),
-        whole=sum(map(len, whole)),
+        noun=pilot.noun,
+        line=pilot.noun if pilot.is_of_calls else run.benchmark.unit,
+        items=chosen,
+        of=len(run.items) * len(strata),
+        pending=chosen - sum(len(stratum.done) for stratum in strata),
+        stop=next((stop for stop in pilot.end.stops if not pilot.is_of_calls or stop.lane in lanes), None),
+        whole=sum(len(stratum.whole) for stratum in strata),
         measured=len(items),
         sent=sum(stratum.sent for stratum in strata),
         from_cache=sum(stratum.from_cache for stratum in strata),
@@ -209,30 +214,24 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, run_lane
         tokens_per_character=_ratio(sum(use.input for use in uses), sum(use.chars for use in uses)),
         output_tokens_each=_ratio(sum(use.output for use in uses), len(uses)),
         latency_ms=_ratio(sum(latencies), len(latencies)),
-        failed=_share(len(failures), len(failures) + len(records)),
-        refused=_share(sum(line.status == "refused" for line in records), len(records)),
-        truncated=_share(sum(line.truncated for line in records), len(records)),
-        failures=_by_kind(failures),
-        maybe_billed=sum(stratum.maybe_billed for stratum in strata),
+        failed=_share(failed, failed + answered),
+        refused=_share(sum(each.refused for each in ended), answered),
+        truncated=_share(sum(each.truncated for each in ended), answered),
+        failures=failures_of(ended),
+        maybe_billed=sum(each.maybe_billed for each in ended),
     )
 
 
-def _by_kind(failures: Iterable[JournalLine]) -> dict[str, Failures]:
-    kinds: dict[str, Failures] = {}
-    for line in failures:
-        kinds.setdefault(line.status, Failures(0, " ".join((line.error or "").split()))).count += 1
-    return kinds
-
-
-def _left(stratum: Stratum, missing: Missing) -> Remainder:
+def _left(stratum: Stratum, pilot: Pilot, missing: Missing) -> Remainder:
     """Returns the items still to send. Where the cache was searched, that has left out what the pilot answered."""
     whole = stratum.whole
-    if (pair := stratum.pairs[0]) not in missing:
-        return Remainder(stratum.of - len(whole), None)
-    left, cached = missing[pair]
+    if not pilot.is_of_calls:
+        return Remainder(len(pilot.run.items) - len(whole), None)
+    left, cached = missing[stratum.pairs[0]]
     if cached is not None or left.chars is None:
         return left
-    return Remainder(left.prompts - len(whole), left.chars - sum(item.lanes[pair.model].chars for item in whole))
+    chars = sum(use.chars for item in whole for use in item.lanes.values())
+    return Remainder(left.prompts - len(whole), left.chars - chars)
 
 
 def _lane(lane: str, rest: _Rest, *, is_priced: bool) -> LaneFigures:
@@ -244,40 +243,40 @@ def _minutes(rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], pilot
     """Returns the time that the rest needs: the largest bound of all lanes, by requests, tokens and calls in flight,
     and of the items that run at once, whose calls follow each other. None: there is none, since nothing was sent and no
     quota is known, or no item was timed."""
-    chosen, all_calls = pilot.chosen, rest.of(lanes, {"calls": 1.0})
+    all_calls = rest.of(lanes, {"calls": 1.0})
     if not all_calls.estimate:
         return Minutes(all_calls.estimate, all_calls.ci95)
     bounds: list[Minutes] = []
     for lane in lanes:
         latencies = [ms / 1_000 for stratum in strata for ms in stratum.latencies.get(lane, ())]
         bounds += _bounds_of(lane, rest, latencies, pilot, rng)
-    if not chosen.calls:
-        if not (seconds := strata[0].seconds):
+    if not pilot.is_of_calls:
+        (stratum,) = strata
+        if not (seconds := stratum.seconds):
             return None
         # While the first items reach a lane, and while the last ones end, it has less to do than it could.
         edge = median(seconds) / 60 / 2
         bounds = [_moved(bound, edge) if bound.estimate else bound for bound in bounds]
-        items = (strata[0].of - len(strata[0].whole)) * len(strata[0].pairs)
-        figure = _side_by_side(seconds, items, chosen.at_once, rng)
-        bounds.append(Minutes(figure.estimate, figure.ci95, f"{chosen.noun}s whose calls follow each other"))
+        items = (len(pilot.run.items) - len(stratum.whole)) * len(stratum.pairs)
+        figure = _side_by_side(seconds, items, at_once_in(pilot.run), rng)
+        bounds.append(Minutes(figure.estimate, figure.ci95, f"{pilot.noun}s whose calls follow each other"))
     if not bounds:
         return None
     slowest = max(bounds, key=lambda bound: bound.estimate)
     intervals = [bound.ci95 for bound in bounds if bound.ci95 is not None]
     is_known = len(intervals) == len(bounds)
     interval = (max(low for low, _ in intervals), max(high for _, high in intervals)) if is_known else None
-    return Minutes(slowest.estimate, interval, slowest.bound_by, slowest.lane)
+    return structs.replace(slowest, ci95=interval)
 
 
 def _bounds_of(lane: str, rest: _Rest, latencies: Sequence[float], pilot: Pilot, rng: Rng) -> Iterator[Minutes]:
     """Yields the times that one lane's quotas and its calls in flight allow. `latencies` are in seconds."""
-    run = pilot.chosen.run
-    settings, calls = run.settings, rest.of((lane,), {"calls": 1.0}).estimate
+    settings, calls = pilot.run.settings, rest.of((lane,), {"calls": 1.0}).estimate
     quota = pilot.quotas.get(lane) or settings.quota_of(lane)
     # A call that is under way takes its longest answer from the quota; what it did not use is given back then.
-    longest, output = run.max_tokens.get(lane), rest.of((lane,), {"output": 1.0}).estimate
+    longest, output = pilot.run.max_tokens.get(lane), rest.of((lane,), {"output": 1.0}).estimate
     unused = 0.0 if longest is None or not calls else max(0.0, longest - output / calls)
-    held = unused * min(1.0, _mean(latencies) / 60)
+    held = unused * min(1.0, fmean(latencies) / 60) if latencies else 0.0
     for name, most, weights in (
         ("requests", quota.rpm, {"calls": 1.0}),
         ("tokens", quota.tpm, {"input": 1.0, "output": 1.0, "calls": held}),
@@ -288,48 +287,27 @@ def _bounds_of(lane: str, rest: _Rest, latencies: Sequence[float], pilot: Pilot,
             figure = rest.of((lane,), {amount: weight / most for amount, weight in weights.items()})
             yield Minutes(figure.estimate, figure.ci95, name, lane)
     if calls and latencies:
-        at_once = settings.concurrency_of(lane)
-        for row in in_flight_under_limit(run):
-            if row["lane"] == lane:
-                at_once = max(1, min(at_once, row["in_flight"]))
+        bearable = (row["in_flight"] for row in in_flight_under_limit(pilot.run) if row["lane"] == lane)
+        at_once = min(settings.concurrency_of(lane), *bearable, math.inf)
         figure = _side_by_side(latencies, calls, at_once, rng)
         yield Minutes(figure.estimate, figure.ci95, "concurrency", lane)
 
 
 def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: Rng) -> Figure:
     """Returns the minutes that `count` things take of which `at_once` run at a time, each begun as another ends, where
-    some took these seconds.
+    some took these seconds: all places are taken until the last things run, whose longest ends it.
 
-    The end is drawn many times, thing by thing, since the last ones run while no others are left to begin; before it,
-    all places are taken. The seconds are smoothed, because a small sample rarely holds the longest ones; none is drawn
-    that is twice as long as the longest.
+    How long that takes is the median of the longest of so many, if logarithms are normal, since a small sample rarely
+    holds the longest ones; at most twice the longest one there is. The interval is of samples drawn anew.
     """
     logs, number = np.log(np.maximum(np.sort(seconds), 1e-6)), max(1, round(count))
     places = max(1, min(round(at_once), number))
-    last = min(number, _DRAWN_PER_PLACE * places)
-    ends: list[float] = []
-    for _ in range(_DRAWS):
-        sample = rng.choice(logs, len(logs))
-        mean, spread = sample.mean(), sample.std()
-        # Silverman's width, by which the spread grows and is divided again.
-        width = 1.06 * spread * len(logs) ** -0.2
-        noise = width * rng.standard_normal(last)
-        shrunk = 1.0 if spread == 0 else spread / np.hypot(spread, width)
-        each = np.exp(mean + (rng.choice(sample, last) - mean + noise) * shrunk)
-        free = [0.0] * places
-        for duration in np.minimum(each, 2 * np.exp(logs[-1])).tolist():
-            heapq.heapreplace(free, free[0] + duration)
-        ends.append(max(free) + (number - last) * float(np.exp(sample).mean()) / places)
+    samples = rng.choice(logs, (_DRAWS, len(logs)))
+    deviations = NormalDist().inv_cdf(0.5 ** (1 / places))
+    longest = np.exp(np.minimum(samples.mean(axis=1) + deviations * samples.std(axis=1), logs[-1] + math.log(2)))
+    ends = longest + (number / places - 1) * np.exp(samples).mean(axis=1)
     low, middle, high = (float(each) / 60 for each in np.quantile(ends, (0.025, 0.5, 0.975)))
     return Figure(middle, None if len(logs) < 2 else (low, high))
-
-
-def _mean(amounts: Sequence[float]) -> float:
-    return sum(amounts) / len(amounts) if amounts else 0.0
-
-
-def _figure(estimate: Estimate) -> Figure:
-    return Figure(estimate.value, estimate.interval)
 
 
 def _moved(figure: _Figure, by: float) -> _Figure:

@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from ....engine.call import WEB
 from ....format import count_text, decimal_text, dollars, rough_minutes
 from ....report.text import table
+from ..running.stop_reasons import reasons_of
 from .pilot import Pilot
 from .pilot_figures import Figure, LaneFigures, PilotFigures
 
 _COLUMNS = ("lane", "calls", "input tokens", "output tokens", "cost")
 _MEANING = (
-    "in brackets: 95% intervals, of calls, tokens, cost and time by a bootstrap over the pilot's {noun}s, of shares "
-    "the exact ones; the figures are those of a run of which everything left is answered at its first sending"
+    "in brackets: 95% intervals, of calls, tokens and cost by Student's t over the pilot's {noun}s, of times by "
+    "samples of them, of shares the exact ones; the figures are those of a run of which everything left is answered at "
+    "its first sending"
 )
 _STEPS = "; time is at least what quotas, calls in flight and items at once allow"
 
 
 def tell(pilot: Pilot, parts: Sequence[PilotFigures]) -> str:
     """Returns a pilot's estimates as lines for people."""
-    chosen = pilot.chosen
-    texts = ["\n".join(_lines(part, is_one_call=bool(chosen.calls))) for part in parts]
+    texts = ["\n".join(_lines(part, is_one_call=pilot.is_of_calls)) for part in parts]
     if any(part.lanes is not None for part in parts):
-        texts.append(_MEANING.format(noun=chosen.noun) + ("" if chosen.calls else _STEPS))
-    texts += [chosen.remark] if chosen.remark else []
+        texts.append(_MEANING.format(noun=pilot.noun) + ("" if pilot.is_of_calls else _STEPS))
     if unsure := pilot.end.maybe_billed:
         attempts = count_text(unsure, "attempt")
         texts.append(f"{attempts} without an answer in the pilot may have been billed all the same")
@@ -50,8 +50,7 @@ def _lines(part: PilotFigures, *, is_one_call: bool) -> Iterator[str]:
             yield f"  {what:13}  {share.count:,} of {count_text(share.of, part.line)} ({low:.1%} to {high:.1%})"
     if is_one_call and any(2 * share.count >= share.of > 0 for share in (part.refused, part.truncated)):
         yield "  no score       a run of which half is refused or cut short has none"
-    for kind, failures in part.failures.items():
-        yield f"  {kind:13}  {failures.count:,}, the first: {failures.detail}"
+    yield from reasons_of(part.failures)
     if part.maybe_billed:
         yield f"  maybe billed   attempts that brought no whole answer: {part.maybe_billed:,}"
 

@@ -167,7 +167,7 @@ def test_a_run_that_asks_another_judge_about_stored_answers_says_what_was_sent(
     again = cli(*judged("grader", "again"))
     assert provider.calls() == sent and "all from the cache; nothing was sent" in again.out
     pilot = cli("plan", *judged("sloppy-judge", "other")[1:-2], "--pilot", "1")
-    assert "the pilot asks no judge" in pilot.out, pilot.err
+    assert "sim/sloppy-judge  " in pilot.out, pilot.err
     other = cli(*judged("sloppy-judge", "other"))
     assert provider.calls() > sent and "nothing was sent" not in other.out
     assert f"{len(MODELS) * EACH} answers, {len(MODELS) * EACH} of them from the cache" in other.out

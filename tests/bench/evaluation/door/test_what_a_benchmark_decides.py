@@ -14,7 +14,8 @@ from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.door.record import Record
-from millstream.bench.evaluation.planning.item_plan import pilot_items, run_of
+from millstream.bench.evaluation.planning.item_plan import run_of
+from millstream.bench.evaluation.planning.pilot import begin
 from millstream.bench.evaluation.running.sending import at_once_in
 from millstream.configuration.benchmark_options import RunOptions
 from millstream.configuration.configuration import Configuration
@@ -132,9 +133,9 @@ def test_a_pilot_takes_the_first_items_where_these_stand_for_all(walks: Walks, t
             return items
 
     def chosen(benchmark: Walks) -> Iterable[str]:
-        pilot = pilot_items(prepared(benchmark, tmp_path), 2)
-        assert (pilot.items, pilot.of, pilot.noun) == (2, 8, "walk")
-        return tuple(pilot.run.items.steps)
+        pilot = begin(prepared(benchmark, tmp_path), 2)
+        assert (len(pilot.few.items), len(pilot.run.items), pilot.noun) == (2, 8, "walk")
+        return tuple(pilot.few.items.steps)
 
     assert chosen(walks) == ("w0", "w1")
     assert chosen(Spread()) == ("w0", "w4")

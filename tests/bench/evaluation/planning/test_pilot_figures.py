@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,19 @@ from msgspec import Struct, structs
 from millstream.bench.evaluation.door.benchmark import ItemBenchmark
 from millstream.bench.evaluation.door.expected import Remainder
 from millstream.bench.evaluation.door.item import Item
+from millstream.bench.evaluation.door.item_line import ItemLine, StepTotals
 from millstream.bench.evaluation.door.item_set import ItemSet
-from millstream.bench.evaluation.door.prepared_run import ItemsOfPilot, PreparedRun
+from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.door.record import Record
 from millstream.bench.evaluation.planning import pilot_text
-from millstream.bench.evaluation.planning.pilot import Pilot, begin, send_single_calls
+from millstream.bench.evaluation.planning.pilot import Pilot, begin, outcome_noter
 from millstream.bench.evaluation.planning.pilot_figures import Figure, PilotFigures, figures_of
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
-from millstream.engine.fault import Stop, StopReason
+from millstream.engine.fault import Stop
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Quota
 from millstream.engine.runs.pairs import Pair
-from millstream.engine.sink import Sink
 from millstream.wiring import Settings
 
 MODEL = "some/model"
@@ -72,22 +71,6 @@ class Limited(Struct):
     max_tokens: int | None = None
 
 
-class Answering:
-    """Gives the outcomes that are written down, and none for other calls."""
-
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        self.outcomes = list(outcomes)
-
-    async def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
-        asked = list(map(id, calls))
-        for outcome in self.outcomes:
-            if id(outcome.call) in asked:
-                yield outcome
-
-    def halt(self, reason: StopReason, detail: str) -> None:
-        raise AssertionError(detail)
-
-
 def settings(lane: Lane = LANE, price: Price | None = PRICE) -> Settings:
     return Settings(lanes=(lane,), prices={} if price is None else {MODEL: price}, environment={})
 
@@ -104,15 +87,30 @@ def pilot_among(
         benchmark=Once(),
         out=Path("-"),
         settings=using,
-        items=ItemSet([Item("one")]),
+        items=ItemSet([Item(str(number)) for number in range(1_010)]),
         limits=dict.fromkeys(outcomes),
         options=Limited(),
     )
-    calls = {pair: [outcome.call for outcome in each] + [call(40)] * unasked for pair, each in outcomes.items()}
-    pilot = begin(ItemsOfPilot(run=run, items=0, of=1_010, noun="prompt", calls=calls))
-    asyncio.run(send_single_calls(Answering(outcome for each in outcomes.values() for outcome in each), pilot))
+    pilot = begin(run, max(map(len, outcomes.values())) + unasked)
+    note = outcome_noter(pilot)
+    for stratum, (pair, each) in zip(pilot.strata, outcomes.items(), strict=True):
+        totals = StepTotals()
+        for number, outcome in enumerate(each):
+            asked = structs.replace(outcome.call, temperature=pair.temperature)
+            note(structs.replace(outcome, call=asked))
+            totals.add(pair, line_of(outcome, str(number)))
+        stratum.ended = list(totals.pairs.values())
     pilot.end.stops = stops
     return pilot
+
+
+def line_of(outcome: Outcome, name: str) -> ItemLine:
+    """As much of the journal line of an outcome as a pilot counts."""
+    error = "" if outcome.failure is None else outcome.failure.detail
+    cut = outcome.reply is not None and outcome.reply.truncated
+    return ItemLine(
+        id=name, model=MODEL, status=outcome.status, truncated=cut, error=error, maybe_billed=outcome.maybe_billed
+    )
 
 
 def pilot_of(outcomes: Sequence[Outcome], unasked: int = 0, stops: Sequence[Stop] = ()) -> Pilot:
@@ -120,8 +118,7 @@ def pilot_of(outcomes: Sequence[Outcome], unasked: int = 0, stops: Sequence[Stop
 
 
 def told(pilot: Pilot, left: Remainder = LEFT, lane: Lane = LANE, price: Price | None = PRICE) -> PilotFigures:
-    chosen = pilot.chosen
-    pilot.chosen = structs.replace(chosen, run=structs.replace(chosen.run, settings=settings(lane, price)))
+    pilot.run = structs.replace(pilot.run, settings=settings(lane, price))
     (found,) = figures_of(pilot, {PAIR: (left, 0)})
     return found
 
@@ -209,8 +206,7 @@ def test_the_interval_of_the_time_follows_latency_where_slots_are_the_limit() ->
 
 
 def with_limit(pilot: Pilot, limit: int) -> Pilot:
-    run = structs.replace(pilot.chosen.run, limits={PAIR: limit})
-    pilot.chosen = structs.replace(pilot.chosen, run=run)
+    pilot.run = structs.replace(pilot.run, limits={PAIR: limit})
     return pilot
 
 
@@ -238,9 +234,8 @@ def test_few_calls_are_in_flight_at_once_under_a_cost_limit() -> None:
     slow = [answer(40, 10, 5, latency_ms=6_000) for _ in range(4)]
     # Of 60,000 tokens a call costs 48 cents at worst.
     pilot = with_limit(pilot_of(slow), 60_000)
-    chosen = pilot.chosen
     using = structs.replace(settings(Lane(MODEL, concurrency=100)), max_cost=2.0)
-    pilot.chosen = structs.replace(chosen, run=structs.replace(chosen.run, settings=using))
+    pilot.run = structs.replace(pilot.run, settings=using)
     (found,) = figures_of(pilot, {PAIR: (LEFT, 0)})
     bound_by, minutes = minutes_of(found)
     assert bound_by == "concurrency" and minutes == pytest.approx(1_000 * 0.1 / 4)
@@ -310,14 +305,14 @@ def test_failures_refusals_and_answers_cut_short_are_counted_each_with_its_inter
     assert counts == [(2, 8), (1, 6), (1, 6)]
     # The exact one for 2 of 8, from a table of Clopper and Pearson's.
     assert found.failed.ci95 == pytest.approx((0.0319, 0.6509), abs=1e-4)
-    assert {kind: structs.astuple(each) for kind, each in found.failures.items()} == {
+    assert {kind: (number, reason and reason.said) for kind, (number, reason) in found.failures.items()} == {
         "rejected": (1, "400: no such model"),
         "timeout": (1, "in 600 s"),
     }
     lines = tell(found)
     assert "  failed         2 of 8 prompts (3.2% to 65.1%)" in lines
     assert "  cut short      1 of 6 prompts" in lines and "  refused        1 of 6 prompts" in lines
-    assert "  rejected       1, the first: 400: no such model" in lines
+    assert "  rejected, 1: 400: no such model" in lines
 
 
 @pytest.mark.parametrize(("cut", "is_warned"), [(1, False), (2, True), (4, True)])
@@ -334,7 +329,7 @@ def test_where_every_call_failed_there_is_no_estimate_but_the_reasons() -> None:
     assert found.refused.ci95 is None
     lines = tell(found)
     assert "no estimate    no prompt ran to its end" in lines
-    assert "  rejected       5, the first: 400: no such model" in lines
+    assert "  rejected, all 5: 400: no such model" in lines
 
 
 def test_answers_without_a_usage_are_left_out_and_said_to_be() -> None:
