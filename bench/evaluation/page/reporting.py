@@ -211,12 +211,10 @@ def _with_labels(
         return contents
     from ..reading.answers import answers_in
     from ..reading.labelling.comparison import compared_in
-    from .readers import CheckedRun, with_labels
+    from .readers import with_labels
 
-    checked = [
-        CheckedRun(name, compared_in(run.path / LABELS, answers_in(run.path, benchmark, run.manifest, has_judges=True)))
-        for name, run in labelled
-    ]
+    answers = {name: answers_in(run.path, benchmark, run.manifest, has_judges=True) for name, run in labelled}
+    checked = {name: compared_in(run.path / LABELS, answers[name]) for name, run in labelled}
     return with_labels(contents, benchmark.name, checked)
 
 
@@ -230,15 +228,13 @@ def _with_panels(
     if not judged:
         return contents
     from ..reading.judging.folder_panel import read_panel
-    from .readers import JudgedRun, with_panels
+    from .readers import with_panels
 
     # Without its manifest nobody knows which judge was the run's own.
-    panels = [
-        (name, read_panel(run.path, benchmark.judging(run.manifest)))
-        for name, run in judged
-        if run.manifest is not None
-    ]
-    return with_panels(contents, benchmark.name, [JudgedRun(name, panel) for name, panel in panels if panel])
+    panels = {
+        name: read_panel(run.path, benchmark.judging(run.manifest)) for name, run in judged if run.manifest is not None
+    }
+    return with_panels(contents, benchmark.name, {name: panel for name, panel in panels.items() if panel})
 
 
 def _runs_with(name: str, runs: Sequence[BenchmarkFolder]) -> list[tuple[str, BenchmarkFolder]]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from panels import graded, panel
 
 from millstream.bench.evaluation.door.judging import JudgeScore
-from millstream.bench.evaluation.page.readers import JudgedRun, with_panels
+from millstream.bench.evaluation.page.readers import with_panels
 from millstream.bench.evaluation.reading.judging.panel import Panel
 from millstream.engine.runs.pairs import Pair
 from millstream.report.sections import PageContents, Section
@@ -18,7 +18,7 @@ PART = PageContents(sections=(Section("first", "First", ""), Section("last", "La
 
 def told(*panels: Panel) -> PageContents:
     names = [""] if len(panels) == 1 else [f"run-{number}" for number in range(len(panels))]
-    return with_panels(PART, "b", [JudgedRun(name, each) for name, each in zip(names, panels, strict=True)])
+    return with_panels(PART, "b", dict(zip(names, panels, strict=True)))
 
 
 def tables(contents: PageContents) -> dict[str, Table]:
@@ -26,7 +26,7 @@ def tables(contents: PageContents) -> dict[str, Table]:
 
 
 def test_a_part_without_judgements_stays_as_it_is() -> None:
-    assert with_panels(PART, "b", []) is PART
+    assert with_panels(PART, "b", {}) is PART
 
 
 def test_four_tables_stand_in_a_section_before_the_last() -> None:
