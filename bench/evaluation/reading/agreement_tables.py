@@ -17,7 +17,7 @@ from .judging.panel import ALL_MODELS, JudgeBias, JudgePair, Panel, PanelAgreeme
 from .labelling.comparison import FEW, FEW_LABELS, AgreementFigures, LabelComparison, note_on
 
 Row = tuple[Cell, ...]
-_Reading = TypeVar("_Reading", LabelComparison, Panel)
+_Reading = TypeVar("_Reading")
 
 
 def _table(

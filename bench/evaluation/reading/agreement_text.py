@@ -118,12 +118,12 @@ def panel_json(panel: Panel) -> dict[str, Any]:
 def _lines(every: Table, without: Container[str] = ()) -> str:
     """Returns a table as lines, without these columns and those that are empty throughout, each interval in one
     cell."""
-    shown = [
+    used = [
         (column, [row[at] for row in every.rows])
         for at, column in enumerate(every.columns)
         if column.name not in without and any(row[at] is not None for row in every.rows)
     ]
-    heads = [("95% interval" if column.title == "From" else column.title, column, cells) for column, cells in shown]
+    heads = [("95% interval" if column.title == "From" else column.title, column, cells) for column, cells in used]
     made = []
     for at, (title, column, cells) in enumerate(heads):
         if title == "To":
