@@ -19,7 +19,8 @@ from millstream.fixtures.provider.chameleon import Conversant
 from millstream.fixtures.provider.conversations import load_conversations
 from millstream.fixtures.provider.judging import JUDGES, RATIONALES, manner_of
 from millstream.fixtures.provider.options import SAMPLE_CONVERSATIONS
-from millstream.fixtures.provider.personas import PERSONAS, PersonaAnswer
+from millstream.fixtures.provider.personas import PERSONAS
+from millstream.fixtures.provider.wire import PersonaAnswer
 from millstream.fixtures.web import WebWorld, article
 
 KNOWN = load_conversations([SAMPLE_CONVERSATIONS])
