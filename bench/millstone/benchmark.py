@@ -14,6 +14,7 @@ from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, PublishedCou
 from ..evaluation.door.item import Item
 from ..evaluation.door.treatments import specified_pairs
 from .grid import GridItem, default_max_tokens, limit_name
+from .labels import labels_used
 from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
 from .records import Record as GridRecord
@@ -24,6 +25,7 @@ from .work import (
     GridItems,
     answer_cells,
     millstone_run,
+    other_labels,
     remarks_of,
     score_cells,
     silence_of,
@@ -127,10 +129,8 @@ class MillStone(ItemBenchmark[GridRecord]):
         return GridReadings(silence=silence_of(manifest or {}))
 
     def caveats(self, manifest: Mapping[str, Any] | None, readings: Any) -> Sequence[str]:
-        from .orientation_labels import mislabelled
-
-        labels = mislabelled(manifest, readings.fix_orientation)
-        return [labels] if labels else []
+        labels = labels_used(manifest, is_corrected=readings.fix_orientation)
+        return [labels.used] if labels and labels.is_remarkable else []
 
     def remarks(self, part: Mapping[str, Any]) -> Iterable[str]:
         return remarks_of(part)
@@ -139,8 +139,6 @@ class MillStone(ItemBenchmark[GridRecord]):
         return (*score_cells(entry), *answer_cells(entry))
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
-        from .orientation_labels import other_labels
-
         return other_labels(folder, dataset, error.asked) or str(error)
 
     def owns(self, fields: Mapping[str, Any]) -> bool:

@@ -1,8 +1,8 @@
 """Compares the orientation labels of a data set with their wordings: which differ, which can't be read, and the set
 with them corrected.
 
-Owns the comparison and its sentences. A label is used as given unless a correction is requested. `orientation` reads
-the wordings. Reads no file and prints nothing.
+Owns the comparison, its sentences, and what a run's manifest has of it. A label is used as given unless a correction
+is requested. `orientation` reads the wordings. Reads no file and prints nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct, convert, structs, to_builtins
 
+from ...configuration.errors import UsageError
 from ...format import first_of
 from .dataset import IssueDataset, of_issues
 from .issue import Issue, Side
@@ -20,6 +21,8 @@ from .orientation import clause_of_a, judge
 
 SHOWN = 5
 FIX = "--fix-orientation"
+NO_MANIFEST = "no manifest tells which data set was asked"
+AS_RECORDED = f"labels as recorded; whether they agree with their wording is not known, since {NO_MANIFEST}"
 
 Sides = Mapping[tuple[str, int], Side]
 """The side that answering A means, by issue and template (from 1)."""
@@ -47,6 +50,11 @@ class OrientationLabels(Struct, frozen=True):
     mismatches: tuple[Mismatch, ...] = ()
     unread: tuple[tuple[str, int], ...] = ()
     is_corrected: bool = False
+
+    @property
+    def is_remarkable(self) -> bool:
+        """Whether some label differs from its wording, or can't be compared with it."""
+        return bool(self.mismatches or self.unread)
 
     @property
     def used(self) -> str:
@@ -99,9 +107,9 @@ class OrientationLabels(Struct, frozen=True):
         }
 
 
-def labels_used(manifest: Mapping[str, Any] | None) -> OrientationLabels | None:
-    """Returns the labels of a run, which `as_json` wrote into its manifest; None if that has none. Raises KeyError,
-    TypeError or ValueError for other JSON."""
+def labels_used(manifest: Mapping[str, Any] | None, *, is_corrected: bool = False) -> OrientationLabels | None:
+    """Returns the labels of a run, which `as_json` wrote into its manifest; None if that has none. `is_corrected`: its
+    answers are now read by the wordings. Raises KeyError, TypeError or ValueError for other JSON."""
     entry = kept_labels(manifest)
     return (
         OrientationLabels(
@@ -110,7 +118,7 @@ def labels_used(manifest: Mapping[str, Any] | None) -> OrientationLabels | None:
             unread=tuple(
                 (issue, int(template)) for issue, _, template in (one.rpartition("/") for one in entry["unread"])
             ),
-            is_corrected=entry["used"] == "by wording",
+            is_corrected=is_corrected or entry["used"] == "by wording",
         )
         if entry
         else None
@@ -122,6 +130,16 @@ def wordings_of(manifest: Mapping[str, Any] | None) -> Sides:
     empty if no manifest has the wordings."""
     labels = labels_used(manifest)
     return {(each.issue, each.template): each.wording for each in labels.mismatches} if labels else {}
+
+
+def sides_of(folder: Path, manifest: Mapping[str, Any] | None) -> Sides:
+    """Returns the same. Raises UsageError if no manifest has the wordings."""
+    if not kept_labels(manifest):
+        raise UsageError(
+            f"--fix-orientation: {folder}: the wordings of its prompts are needed, and {NO_MANIFEST}: leave the option "
+            "out"
+        )
+    return wordings_of(manifest)
 
 
 def kept_labels(manifest: Mapping[str, Any] | None) -> Mapping[str, Any]:

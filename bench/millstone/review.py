@@ -14,9 +14,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ...engine.remarks import remark
 from ...metrics.millstone.stance import Letter, Reading, letter_of
 from ..evaluation.door.label import Label, LabelChoice, Labeller
-from .dataset import IssueDataset
+from .dataset import DatasetError, IssueDataset
 from .issue import PARAPHRASES
-from .orientation_labels import run_dataset
+from .work import dataset_of
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other", "another position, none or both"))
 _ASK = "Which position does the answer take? A or B; O: another, none or both"
@@ -95,8 +95,12 @@ def _questions(manifest: Mapping[str, Any] | None) -> Questions:
     """Returns the wordings of a run's questions; empty, with a remark, if its data set has changed or is gone."""
     if manifest is None:
         return {}
-    dataset = run_dataset(manifest)
-    if isinstance(dataset, str):
-        remark(f"the answers are shown without their questions, since {dataset}")
-        return {}
-    return questions_of(dataset)
+    lack = "the data set is no longer the one that was asked: its digest differs"
+    try:
+        dataset = dataset_of(manifest)
+        if dataset.digest == manifest["specification"].get("data"):
+            return questions_of(dataset)
+    except (DatasetError, OSError):
+        lack = "the data set is no longer where it was when the run was made, or can't be read"
+    remark(f"the answers are shown without their questions, since {lack}")
+    return {}

@@ -15,8 +15,8 @@ from ...format import decimal_text, first_of
 from ...metrics.millstone.scores import OM_ALL_BUT_THREE, scores, scores_from_counts
 from ...report.text import table
 from ..evaluation.door.served_rows import ScoredRun
+from .labels import sides_of
 from .options import Readings
-from .orientation_labels import sides_of
 from .published_counts import rows_of_file
 from .recount import shapes_of, tally_of
 from .reference import LEFT_OUT

@@ -18,6 +18,7 @@ from ...configuration.errors import UsageError
 from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ...engine.limits import Tokens, declared_quota
 from ...engine.runs.pairs import Pair
+from ...engine.runs.run_folder import read_manifest
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
@@ -150,6 +151,26 @@ def dataset_of(manifest: Mapping[str, Any]) -> IssueDataset:
     kept = kept_options(manifest, "millstone")
     loaded = load(SAMPLE if kept.get("dataset") is None else Path(kept["dataset"]))
     return corrected(loaded) if kept.get("fix_orientation") else loaded
+
+
+def other_labels(folder: Path, dataset: Mapping[str, Any], difference: Mapping[str, Any]) -> str:
+    """Returns why a command can't continue a folder whose run differs only in how labels are read; empty if more
+    differs. `dataset`: what the command's manifest would hold; `difference`: what differs from the folder's
+    specification."""
+    labels = dataset.get("labels")
+    if not labels or set(difference) != {"data"}:
+        return ""
+    there = read_manifest(folder)["specification"].get("data")
+    if there == labels["digest_as_given"]:
+        there_used, used, instead = "as given", "by their wording (--fix-orientation)", "leave --fix-orientation out"
+    elif there == labels["digest_by_wording"]:
+        there_used, used, instead = "by their wording (--fix-orientation)", "as given", "add --fix-orientation"
+    else:
+        return ""
+    return (
+        f"{folder} holds a run that read its orientation labels {there_used}, and this command reads them {used}: the "
+        f"scores differ, so choose another --out (the answers are in the cache), or {instead}"
+    )
 
 
 def _load(path: Path) -> IssueDataset:

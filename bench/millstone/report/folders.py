@@ -30,10 +30,9 @@ from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in
-from ..labels import FIX, OrientationLabels, Sides, labels_used
+from ..labels import AS_RECORDED, FIX, OrientationLabels, Sides, kept_labels, labels_used, sides_of
 from ..manner import manner_of
 from ..options import Readings
-from ..orientation_labels import AS_RECORDED, digest_by_wording, sides_of
 from ..published_counts import CountsTable, named_counts
 from ..recount import shapes_of, tally_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
@@ -209,16 +208,15 @@ def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
 def label_lines(folder: AnswerFolder) -> list[str]:
     """Returns the line for a terminal on labels that differ from their wordings; empty if all agree."""
     labels = _labels(folder)
-    return [f"{folder.path}: {labels.used}"] if labels and (labels.mismatches or labels.unread) else []
+    return [f"{folder.path}: {labels.used}"] if labels and labels.is_remarkable else []
 
 
 def _labels(folder: AnswerFolder) -> OrientationLabels | None:
     """Returns the labels that a report uses; None if no manifest has them."""
     try:
-        labels = labels_used(folder.manifest)
+        return labels_used(folder.manifest, is_corrected=bool(folder.sides))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    return structs.replace(labels, is_corrected=True) if labels and folder.sides else labels
 
 
 def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
@@ -226,7 +224,7 @@ def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
     differ only in labels then have the same. Else empty."""
     if not any(folder.sides for folder in folders):
         return {}
-    digests = {folder.path: digest_by_wording(folder.manifest) for folder in folders}
+    digests = {folder.path: kept_labels(folder.manifest).get("digest_by_wording") for folder in folders}
     return {path: digest for path, digest in digests.items() if digest is not None}
 
 
@@ -248,5 +246,5 @@ def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
                 f"{whose} {labels.used}. Every score and share here follows the labels; {FIX} reads the same answers "
                 "by the wordings."
             )
-        elif labels.mismatches or labels.unread:
+        elif labels.is_remarkable:
             yield f"{whose} {labels.used}."
