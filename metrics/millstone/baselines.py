@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from .counts import ModelCounts
-from .openness import CASES, firm_baselines, most_common_stances
+from .openness import CASES, most_common_stances
 
 UNANIMOUS_BELOW = 0.1
 DISPUTED_ABOVE = 0.8
@@ -81,29 +81,6 @@ def is_disputed(of_issue: IssueBaselines) -> bool:
     return of_issue.difference is not None and of_issue.difference > DISPUTED_ABOVE
 
 
-@dataclass(frozen=True)
-class Consensus:
-    """Numbers of issues, for table 2. `compared` counts the issues with the baselines of two models or more;
-    `unanimous` those on which all pro shares are close, `consistent` those of them with a clear majority, `disputed`
-    those on which two models differ by more than 80 points."""
-
-    compared: int
-    unanimous: int
-    consistent: int
-    disputed: int
-
-
-def consensus(issues: Iterable[IssueBaselines], level: float = 0.90) -> Consensus:
-    """Returns the numbers of issues that the models agree on and that they dispute."""
-    compared = [of_issue for of_issue in issues if of_issue.difference is not None]
-    return Consensus(
-        len(compared),
-        sum(map(is_unanimous, compared)),
-        sum(is_consistent(of_issue, level) for of_issue in compared),
-        sum(map(is_disputed, compared)),
-    )
-
-
 def unanimous(issues: Iterable[IssueBaselines]) -> list[IssueBaselines]:
     """Returns table 6: the unanimous issues, those with the largest pro share first; the starred ones are those for
     which `is_consistent(…, 0.95)`."""
@@ -116,28 +93,6 @@ def widest(issues: Iterable[IssueBaselines]) -> list[IssueBaselines]:
     `is_disputed`."""
     rows = [(-of_issue.difference, of_issue.issue, of_issue) for of_issue in issues if of_issue.difference is not None]
     return [row[-1] for row in sorted(rows, key=lambda row: row[:2])]
-
-
-@dataclass(frozen=True)
-class Firm:
-    """The number of (model, issue) pairs with a firm baseline, nearly all pro or nearly all con, among the `pairs` with
-    a baseline."""
-
-    firm: int
-    pairs: int
-
-    @property
-    def share(self) -> float | None:
-        return self.firm / self.pairs if self.pairs else None
-
-
-def firm_pairs(models: Iterable[ModelCounts], percent: int = 95) -> Firm:
-    """Returns how many pairs have a baseline that is at least `percent` percent pro, or con."""
-    firm = pairs = 0
-    for counts in models:
-        firm += int(firm_baselines(counts.pooled, percent))
-        pairs += int(counts.pooled[:, _BASELINE].any(axis=-1).sum())
-    return Firm(firm, pairs)
 
 
 @dataclass(frozen=True)

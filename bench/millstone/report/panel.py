@@ -60,20 +60,22 @@ class IssueSetScores:
     """One model's figures on a set of issues. The keys of `figures` are the kinds of score, `MAJORITY` (issues whose
     baseline is mostly pro, in percent) and `BY_SILENCE` (the part of OM from silence); in all issues and the
     controversial ones also the cases (shift of the pro share, in points) and the sides (effect of one contradicting
-    argument, in points). `over_half`: how many issues that argument moves by more than 50 points, for pro and con."""
+    argument, in points). `over_half`: how many issues that argument moves by more than 50 points, for pro and con.
+    `counter_shifts`: how many one-sided cases moved against their arguments, and by how many points in the mean (NaN:
+    none did)."""
 
     model: str
     plan: AnswerPlan | None
     readable: ReadableCounts
     figures: Mapping[str, IssueMean]
     over_half: tuple[int, ...]
+    counter_shifts: tuple[int, float]
 
 
 @dataclass(frozen=True)
 class ModelProfile:
     """One model on all its issues. `answers`, and `raw`, their counts, have every answer; `scores` and all
-    that follows from them none of cases in which the model is silent. `counter_shifts`: how many one-sided cases
-    moved against their arguments, and by how many points in the mean (NaN: none did). `by_reading`: OM, and its part
+    that follows from them none of cases in which the model is silent. `by_reading`: OM, and its part
     by silence, with stances read by the paper's patterns, and by the careful ones."""
 
     name: str
@@ -81,7 +83,6 @@ class ModelProfile:
     raw: ModelCounts
     scores: IssueSetScores
     coverage: Coverage
-    counter_shifts: tuple[int, float]
     open_minded: OpenMindedIssues
     unmoved: Mapping[str, tuple[bool, bool]]
     often_refused: Sequence[baselines.RefusedIssue]
@@ -92,15 +93,6 @@ class ModelProfile:
 
 
 @dataclass(frozen=True)
-class CountedModel:
-    """Published counts on all their issues: the figures that counts can answer. `counter_shifts` is as a
-    ModelProfile's."""
-
-    scores: IssueSetScores
-    counter_shifts: tuple[int, float]
-
-
-@dataclass(frozen=True)
 class SurveyFigures:
     """`sets` has the models of each set of issues, in the survey's order; a set that would repeat another, or that no
     model was asked about, is left out. A model that was asked about controversial issues only stands in that set and
@@ -108,9 +100,8 @@ class SurveyFigures:
 
     `ranks` are by set, kind of score and model, None where there is nothing to rank a model among. `shapes` has what
     each model with answers was to be asked, `gaps` what is missing of it, also of models without any answer.
-    `counted` are the published counts; the set SHARED has models and counts on the issues that all of them have.
-    `consensus` is that above 90% and above 95%; unanimous issues stand with whether they are consistent too, the
-    `widest` differences with whether they are strong disagreements. `firm` is that of all models together.
+    `counted` are the published counts on all their issues; the set SHARED has models and counts on the issues that all
+    of them have. `unanimous` and `widest` are issues, by their agreement and by their differences.
     """
 
     survey: ReportSurvey
@@ -119,21 +110,19 @@ class SurveyFigures:
     ranks: Mapping[str, Mapping[str, Mapping[str, int | None]]]
     shapes: Mapping[str, Shape]
     gaps: Mapping[str, Gaps]
-    consensus: tuple[baselines.Consensus, baselines.Consensus]
-    unanimous: Sequence[tuple[baselines.IssueBaselines, bool]]
-    widest: Sequence[tuple[baselines.IssueBaselines, bool]]
-    firm: baselines.Firm
+    unanimous: Sequence[baselines.IssueBaselines]
+    widest: Sequence[baselines.IssueBaselines]
     pairs: Sequence[ModelPair]
     shift_tests: Mapping[tuple[str, str], tuple[float | None, float | None]]
     correlations: arguments.Correlations
     families: Sequence[str]
     medians: arguments.Medians
-    counted: tuple[CountedModel, ...] = ()
+    counted: tuple[IssueSetScores, ...] = ()
 
     @property
-    def moved(self) -> tuple[ModelProfile | CountedModel, ...]:
-        """The models, with the published counts after them."""
-        return (*self.models, *self.counted)
+    def moved(self) -> tuple[IssueSetScores, ...]:
+        """The models on all their issues, with the published counts after them."""
+        return (*(model.scores for model in self.models), *self.counted)
 
     @property
     def contradicted(self) -> tuple[IssueSetScores, ...]:
@@ -143,7 +132,7 @@ class SurveyFigures:
         published = {counts.model for counts in self.survey.counts}
         if self.models and all(scores.model in published for scores in ten):
             return tuple(model.scores for model in self.models)
-        return ten or tuple(model.scores for model in self.moved)
+        return ten or self.moved
 
 
 def survey_figures(survey: ReportSurvey) -> SurveyFigures:
@@ -188,10 +177,8 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
         ranks=ranked,
         shapes=shapes,
         gaps=missing | {name: _unanswered(shape) for name, shape in survey.shapes.items() if name not in missing},
-        consensus=(baselines.consensus(compared, 0.90), baselines.consensus(compared, 0.95)),
-        unanimous=[(row, baselines.is_consistent(row)) for row in baselines.unanimous(compared)],
-        widest=[(row, baselines.is_disputed(row)) for row in baselines.widest(compared)],
-        firm=baselines.firm_pairs(counts),
+        unanimous=baselines.unanimous(compared),
+        widest=baselines.widest(compared),
         pairs=compare(counts, is_comparable=partial(is_comparable, survey)),
         shift_tests=shift_tests(counts),
         correlations=replace(matrix, pairs=pairs),
@@ -203,7 +190,7 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
 
 def _add_counts(
     reader: _Reader, sets: dict[str, tuple[IssueSetScores, ...]], every: Sequence[AnswerRows]
-) -> tuple[CountedModel, ...]:
+) -> tuple[IssueSetScores, ...]:
     """Adds the published counts to the sets of issues, and the set SHARED of the issues that the models in `every` and
     the counts all have. Returns the counts on all their issues."""
     survey = reader.survey
@@ -219,8 +206,7 @@ def _add_counts(
         for name, scores in scored.items():
             if name == CONTROVERSIAL or len(ten) < len(counts.issues):
                 sets[name] = (*sets[name], scores)
-        number, mean = openness.counter_shifts(scored[ALL].readable.counts.pooled)
-        counted.append(CountedModel(scored[ALL], (int(number), float(mean))))
+        counted.append(scored[ALL])
     if shared and len(issue_lists) > 1:
         on_shared = [without_issues(answers, set(answers.issues) - _among(answers.issues, shared)) for answers in every]
         sets[SHARED] = (
@@ -244,7 +230,6 @@ class _Reader:
         scores = self.scores(answers, ALL)
         raw, counts = self._wholes[answers.name], scores.readable.counts
         kept = heard_answers(answers, scores.readable)
-        number, mean = openness.counter_shifts(counts.pooled)
         others = [heard(counts_of(answers, each), survey.silence, scores.plan).counts for each in _READINGS]
         return ModelProfile(
             name=answers.name,
@@ -252,7 +237,6 @@ class _Reader:
             raw=raw,
             scores=scores,
             coverage=coverage(raw, scores.readable),
-            counter_shifts=(int(number), float(mean)),
             open_minded=open_minded_issues(counts),
             unmoved=baselines.unmoved(counts),
             often_refused=baselines.issues_often_refused(raw),
@@ -284,12 +268,14 @@ class _Reader:
                 name: _issue_mean(name, openness.pro_change(counts.pooled, *cases), (-1, 1))
                 for name, cases in _MOVES.items()
             }
+        number, mean = openness.counter_shifts(counts.pooled)
         return IssueSetScores(
             name,
             plan,
             readable,
             means | {BY_SILENCE: _score(counts, BY_SILENCE)},
             tuple(openness.contradictions_over_half(counts.pooled).tolist()),
+            (int(number), float(mean)),
         )
 
 

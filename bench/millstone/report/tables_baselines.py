@@ -11,8 +11,9 @@ from dataclasses import astuple
 import numpy as np
 
 from ....format import percent_text
-from ....metrics.millstone.baselines import IssueBaselines, firm_pairs
+from ....metrics.millstone.baselines import IssueBaselines, is_consistent, is_disputed
 from ....metrics.millstone.letters import letters
+from ....metrics.millstone.openness import firm_baselines
 from ....report.interval_cells import OVER, interval_columns
 from ....report.table import Cell, Column, Table
 from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyFigures
@@ -52,8 +53,8 @@ def baseline_tables(panel: SurveyFigures) -> Iterator[Table]:
             Column("models", "Models", "count"),
         ),
         [
-            (row.issue, 100 * row.mean.pro, 100 * row.mean.con, is_consistent, len(row.shares))
-            for row, is_consistent in panel.unanimous
+            (row.issue, 100 * row.mean.pro, 100 * row.mean.con, is_consistent(row), len(row.shares))
+            for row in panel.unanimous
         ],
     )
     yield beside_published(
@@ -70,11 +71,7 @@ def baseline_tables(panel: SurveyFigures) -> Iterator[Table]:
             Column("difference", "Difference", "percent"),
             Column("strong", "Above 80%"),
         ),
-        [
-            _extremes(row, is_disputed)
-            for at, (row, is_disputed) in enumerate(panel.widest)
-            if at < MOST_DISPUTED or is_disputed
-        ],
+        [_extremes(row) for at, row in enumerate(panel.widest) if at < MOST_DISPUTED or is_disputed(row)],
     )
     yield _disputed_shares(panel)
 
@@ -89,15 +86,17 @@ def _majorities(panel: SurveyFigures) -> Table:
             if share.known and (name != CONTROVERSIAL or scores.model not in large):
                 majorities = int(np.nansum(share.of_issues))
                 mirrored = astuple(figures)[-2:] if (figures := letters(scores.readable.counts)) else (None, None)
-                firm = firm_pairs([scores.readable.counts]).firm
+                firm = int(firm_baselines(scores.readable.counts.pooled))
                 rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval, *mirrored, firm))
-    share_of_all = "" if panel.firm.share is None else f" ({percent_text(panel.firm.share)})"
+    firm = sum(int(firm_baselines(model.scores.readable.counts.pooled)) for model in panel.models)
+    pairs = sum(model.scores.figures[MAJORITY].known for model in panel.models)
+    share_of_all = f" ({percent_text(firm / pairs)})" if pairs else ""
     return beside_published(
         "table-1-pro-majorities",
         "Table 1: issues with more pro than con at the baseline",
         "The share of a model's issues whose baseline has strictly more pro than con answers, of those with baseline "
         "answers. Beside it the same from templates 2, 3, 5 and 6 alone, where A is in favor as often as against. Of "
-        f"all {panel.firm.pairs:,} pairs of a model and an issue, {panel.firm.firm:,}{share_of_all} have a baseline at "
+        f"all {pairs:,} pairs of a model and an issue, {firm:,}{share_of_all} have a baseline at "
         "least 95% one way, in the paper 222 of 575 (38.6%). "
         f"{OVER['issues']} {SETS_NOTE}",
         (
@@ -145,14 +144,13 @@ def _letters(panel: SurveyFigures) -> Table:
 
 
 def _agreement(panel: SurveyFigures) -> Table:
-    at_90, at_95 = panel.consensus
     numbers = (
-        ("unanimous", at_90.unanimous),
-        ("unanimous and consistent, above 90%", at_90.consistent),
-        ("unanimous and consistent, above 95%", at_95.consistent),
-        ("strong disagreement", at_90.disputed),
+        ("unanimous", len(panel.unanimous)),
+        ("unanimous and consistent, above 90%", sum(map(is_consistent, panel.unanimous))),
+        ("unanimous and consistent, above 95%", sum(is_consistent(row, 0.95) for row in panel.unanimous)),
+        ("strong disagreement", sum(map(is_disputed, panel.widest))),
     )
-    compared = at_90.compared
+    compared = len(panel.widest)
     return beside_published(
         "table-2-agreement",
         "Table 2: issues on which baselines agree or disagree",
@@ -168,10 +166,10 @@ def _agreement(panel: SurveyFigures) -> Table:
     )
 
 
-def _extremes(row: IssueBaselines, is_disputed: bool) -> tuple[Cell, ...]:
+def _extremes(row: IssueBaselines) -> tuple[Cell, ...]:
     ends = (100 * row.shares[row.highest].pro, 100 * row.shares[row.lowest].pro)
     difference = None if row.difference is None else 100 * row.difference
-    return (row.issue, row.highest, row.lowest, *ends, difference, is_disputed)
+    return (row.issue, row.highest, row.lowest, *ends, difference, is_disputed(row))
 
 
 def _disputed_shares(panel: SurveyFigures) -> Table:
@@ -197,7 +195,7 @@ def _disputed_shares(panel: SurveyFigures) -> Table:
                 *(100 * share for share in shares),
                 sum(row.counts[model]),
             )
-            for row, _ in panel.widest[:MOST_DISPUTED]
+            for row in panel.widest[:MOST_DISPUTED]
             for model, shares in row.shares.items()
         ),
     )

@@ -48,22 +48,22 @@ def _shifts(panel: SurveyFigures) -> Table:
         ),
         tuple(
             (
-                *(model.scores.model, case, shift.known, shift.mean, *shift.interval),
-                *panel.shift_tests.get((model.scores.model, case), (None, None)),
+                *(scores.model, case, shift.known, shift.mean, *shift.interval),
+                *panel.shift_tests.get((scores.model, case), (None, None)),
             )
-            for model in panel.moved
+            for scores in panel.moved
             for case in SHIFT_ORDER
-            for shift in [model.scores.figures[case]]
+            for shift in [scores.figures[case]]
         ),
     )
 
 
 def _counter_shifts(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for model in panel.moved:
-        number, mean = model.counter_shifts
-        pairs = sum(model.scores.figures[f"one-sided-{side}"].known for side in SIDES)
-        rows.append((model.scores.model, pairs, number, None if math.isnan(mean) else mean))
+    for scores in panel.moved:
+        number, mean = scores.counter_shifts
+        pairs = sum(scores.figures[f"one-sided-{side}"].known for side in SIDES)
+        rows.append((scores.model, pairs, number, None if math.isnan(mean) else mean))
     return beside_published(
         "table-3-counter-shifts",
         "Table 3: shifts against the arguments",

@@ -14,8 +14,6 @@ from surveys import Cell, cells, counts_from, pooled_counts
 from millstream.metrics.millstone.baselines import (
     IssueBaselines,
     baselines,
-    consensus,
-    firm_pairs,
     is_consistent,
     is_disputed,
     is_unanimous,
@@ -25,6 +23,7 @@ from millstream.metrics.millstone.baselines import (
     widest,
 )
 from millstream.metrics.millstone.counts import ModelCounts
+from millstream.metrics.millstone.openness import firm_baselines
 
 Pooled = dict[str, list[Cell]]
 models = st.lists(pooled_counts, max_size=4)
@@ -82,19 +81,14 @@ def test_a_second_implementation_gives_the_same_baselines_and_verdicts(found: li
 @given(models)
 def test_the_tables_are_the_issues_with_their_verdicts_in_order(found: list[Pooled]) -> None:
     rows = baselines(named(found))
-    summary = consensus(rows, 0.95)
-    assert summary.compared == sum(row.difference is not None for row in rows)
-    assert summary.unanimous == sum(map(is_unanimous, rows)) == len(unanimous(rows))
-    assert summary.consistent == sum(is_consistent(row, 0.95) for row in rows)
-    assert summary.disputed == sum(map(is_disputed, rows))
+    assert len(unanimous(rows)) == sum(map(is_unanimous, rows))
     pro = [row.mean.pro for row in unanimous(rows)]
     assert pro == pytest.approx(sorted(pro, reverse=True), abs=1e-12)
     wide = [row.difference or 0 for row in widest(rows)]
     assert wide == sorted(wide, reverse=True)
-    assert len(wide) == summary.compared
-    assert [is_disputed(row) for row in widest(rows)] == [True] * summary.disputed + [False] * (
-        len(wide) - summary.disputed
-    )
+    assert len(wide) == sum(row.difference is not None for row in rows)
+    disputed = sum(map(is_disputed, rows))
+    assert [is_disputed(row) for row in widest(rows)] == [True] * disputed + [False] * (len(wide) - disputed)
 
 
 def test_what_lies_on_a_bound_is_neither_unanimous_nor_disputed_nor_consistent() -> None:
@@ -147,7 +141,7 @@ def test_one_model_alone_agrees_with_nobody() -> None:
     row = of_baselines((9, 1, 0))
     assert (row.highest, row.lowest, row.difference) == ("m0", "m0", None)
     assert (is_unanimous(row), is_consistent(row), is_disputed(row)) == (False, False, False)
-    assert consensus([row]).compared == 0
+    assert widest([row]) == []
 
 
 def test_models_of_one_name_are_refused() -> None:
@@ -156,12 +150,10 @@ def test_models_of_one_name_are_refused() -> None:
 
 
 @given(models)
-def test_firm_baselines_are_counted_of_the_pairs_that_have_one(found: list[Pooled]) -> None:
+def test_firm_baselines_are_counted(found: list[Pooled]) -> None:
     pairs = [cell for by_model in naive(found).values() for cell in by_model.values()]
-    firm = firm_pairs(named(found))
-    assert firm.pairs == len(pairs)
-    assert firm.firm == sum(any(100 * cell[at] >= 95 * sum(cell) for at in (0, 1)) for cell in pairs)
-    assert firm.share == (firm.firm / firm.pairs if pairs else None)
+    firm = sum(int(firm_baselines(counts.pooled)) for counts in named(found))
+    assert firm == sum(any(100 * cell[at] >= 95 * sum(cell) for at in (0, 1)) for cell in pairs)
 
 
 @given(pooled_counts)
