@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 from msgspec import Struct, field, structs
 
-from ...configuration.errors import LOCAL_FAULT, UsageError
+from ...configuration.errors import LOCAL_FAULT
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
 from ...engine.attempts.prices import Price
 from ...engine.fault import LocalFault
@@ -25,7 +25,7 @@ from ...wiring.running import RunEnd, running
 from ...wiring.signals import DRAIN_S
 from .budget import LoadEnd
 from .figures import load_of
-from .folder import LoadFolder, check_unused
+from .folder import LoadFolder
 from .session import LoadSession
 from .spec import LoadSpec
 
@@ -51,8 +51,8 @@ class LoadOutcome(Struct, frozen=True, kw_only=True):
 def carry_out(spec: LoadSpec, showing: Showing) -> LoadOutcome:
     """Sends the calls, measures, writes the files and returns the result. Raises UsageError or LocalFault if nothing
     can be sent at all."""
-    prices = prices_of(spec)
-    check_unused(spec.out)
+    table = spec.settings.price_table()
+    prices = {model: table.get(model) for model in spec.models}
     with LoadFolder(spec.out) as folder:
         began = time.time()
         session, end = run_in_loop(_sent(spec, prices, folder, showing))
@@ -69,19 +69,6 @@ def carry_out(spec: LoadSpec, showing: Showing) -> LoadOutcome:
         folder.conclude(load)
         end.fault = end.fault or folder.fault
         return LoadOutcome(load=load, end=end)
-
-
-def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
-    """Returns each model's price, None if it has none. Raises UsageError if a limit on cost can't be kept."""
-    table, limit = spec.settings.price_table(), spec.plan.limits.max_cost
-    prices = {model: table.get(model) for model in spec.models}
-    for model, price in prices.items():
-        if limit is not None and price is None:
-            raise UsageError(
-                f"model {model!r} has no price, so --max-cost ${limit:g} can't be kept: give it one under "
-                f"[prices.{model!r}], or leave --max-cost out and limit --calls"
-            )
-    return prices
 
 
 async def _sent(

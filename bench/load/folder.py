@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
-from msgspec import Struct
 
 from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, amounts_in
@@ -30,27 +29,10 @@ from .timing import CallTimes
 LOAD, CALLS = "load.json", "calls.jsonl"
 WRITE_EVERY_S = 0.1
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class CallLine(Struct, frozen=True):
-    """A line of `calls.jsonl`: one call, with times in seconds since the start of the test: when it was due, begun by
-    our loop, sent, had its first and last piece of text, and ended; null for events that did not happen. `step` is
-    the number of the rate, from 0. `measured` is false in warm-up and cool-down. `status` is `ok`, `refused` or a
-    kind of failure."""
-
-    model: str
-    step: int
-    measured: bool
-    due: float
-    begun: float
-    sent: float | None
-    first: float | None
-    last: float | None
-    ended: float
-    status: str
-    attempts: int
-    input_tokens: int
-    output_tokens: int
+# The fields of a call's line, beside its model, its step and whether it was measured: times in seconds since the start
+# of the test, null for events that did not happen, then counts.
+_TIMES = ("due", "begun", "sent", "first", "last", "ended")
+_COUNTS = ("status", "attempts", "input_tokens", "output_tokens")
 
 
 def check_unused(folder: Path) -> None:
@@ -115,25 +97,12 @@ class LoadFolder:
 
     def note_call(self, model: str, timed: CallTimes, step: int, *, measured: bool) -> None:
         """Queues the line of an ended call."""
-
-        def at(seconds: float | None) -> float | None:
-            return None if seconds is None else round(seconds, 6)
-
-        line = CallLine(
-            model,
-            step,
-            measured,
-            round(timed.due, 6),
-            round(timed.begun, 6),
-            at(timed.sent),
-            at(timed.first),
-            at(timed.last),
-            round(timed.ended, 6),
-            timed.status,
-            timed.attempts,
-            timed.input_tokens,
-            timed.output_tokens,
-        )
+        line: dict[str, object] = {"model": model, "step": step, "measured": measured}
+        for name in _TIMES:
+            seconds = getattr(timed, name)
+            line[name] = None if seconds is None else round(seconds, 6)
+        for name in _COUNTS:
+            line[name] = getattr(timed, name)
         self._lines.append(self._encode(line))
 
     def conclude(self, load: LoadFigures) -> None:

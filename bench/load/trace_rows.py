@@ -5,11 +5,10 @@ Owns the accepted formats and the errors, which name the line. `traces` interpre
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...configuration.errors import UsageError
-from ...engine.runs.data_file import decode, opened
+from ...engine.runs.data_file import DatasetError, csv_rows, decode, opened
 
 Row = Mapping[str, Any]
 
@@ -37,26 +36,22 @@ class Where(NamedTuple):
         return f"--replay: {self.path}: line {self.line}"
 
 
-class _TraceLine(NamedTuple):
-    where: Where
-    text: str
-    is_whole: bool
-
-
 def rows_of(path: Path) -> Iterator[tuple[Where, Row]]:
     """Yields each row with its line. The columns of a CSV file without a header are named `column 1` and so on; a
     single one has an empty name."""
     lines = _lines(path)
-    first = next(lines, None)
-    if first is None:
-        return
-    begin = first.text.lstrip()[0]
-    if begin == "[":
+    head = []
+    for line in lines:
+        head.append(line)
+        if not line.isspace():
+            break
+    first = head[-1].strip() if head else ""
+    if first.startswith("["):
         raise UsageError(
             f"--replay: {path}: expected CSV, JSON lines or a number a line, got a JSON list: write an object a line"
         )
-    every = chain([first], lines)
-    yield from _of_json(every) if begin == "{" else _of_csv(first.text, every, path)
+    every = chain(head, lines)
+    yield from _of_json(every, path) if first.startswith("{") else _of_csv(first, every, path)
 
 
 def is_own(row: Row) -> bool:
@@ -89,57 +84,50 @@ def date_of(value: object) -> datetime | None:
     return date.replace(tzinfo=UTC) if date is not None and date.tzinfo is None else date
 
 
-def _lines(path: Path) -> Iterator[_TraceLine]:
-    """Yields the lines that are not blank."""
+def _lines(path: Path) -> Iterator[str]:
     place = 0
     with opened(path) as file:
         for number, data in enumerate(iter(partial(file.readline, _LINE_MAX), b""), 1):
-            where = Where(path, number)
             if len(data) == _LINE_MAX:
-                raise UsageError(f"{where}: expected fewer than {_LINE_MAX:,} bytes, got more")
-            text = decode(data, path, place).strip("\r\n ")
+                raise UsageError(f"{Where(path, number)}: expected fewer than {_LINE_MAX:,} bytes, got more")
+            text = decode(data, path, place)
             place += len(data)
             if "\0" in text:
-                raise UsageError(f"{where}: expected text, got a binary file")
-            if text and not text.isspace():
-                yield _TraceLine(where, text, data.endswith(b"\n"))
+                raise UsageError(f"{Where(path, number)}: expected text, got a binary file")
+            yield text
 
 
-def _of_json(lines: Iterator[_TraceLine]) -> Iterator[tuple[Where, Row]]:
+def _of_json(lines: Iterable[str], path: Path) -> Iterator[tuple[Where, Row]]:
     is_ours = False
-    for line in lines:
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        where, text = Where(path, number), line.strip()
         try:
-            row = json.loads(line.text)
+            row = json.loads(text)
         except (ValueError, RecursionError) as error:
-            if is_ours and not line.is_whole:
+            if is_ours and not line.endswith("\n"):
                 return  # the last line of a killed test
-            raise UsageError(f"{line.where}: expected a JSON object, got none ({error})") from error
+            raise UsageError(f"{where}: expected a JSON object, got none ({error})") from error
         if not isinstance(row, dict):
-            raise UsageError(f"{line.where}: expected a JSON object, got {line.text[:40]}")
+            raise UsageError(f"{where}: expected a JSON object, got {text[:40]}")
         is_ours = is_ours or is_own(row)
-        yield line.where, row
+        yield where, row
 
 
-def _of_csv(first: str, lines: Iterator[_TraceLine], path: Path) -> Iterator[tuple[Where, Row]]:
+def _of_csv(first: str, lines: Iterable[str], path: Path) -> Iterator[tuple[Where, Row]]:
     """Yields the rows of a CSV file. A first line without any time is the header."""
-    where = Where(path, 1)
-
-    def texts() -> Iterator[str]:
-        nonlocal where
-        for line in lines:
-            where = line.where
-            yield line.text
-
     names: list[str] | None = None
-    try:
-        for row in csv.reader(texts(), delimiter=max(",;\t", key=first.count), strict=True):
-            cells = [cell.strip() for cell in row]
-            if names is None:
-                is_header = not any(map(is_time, cells))
-                numbered = [f"column {at}" for at in range(1, len(cells) + 1)] if len(cells) > 1 else [""]
-                names = cells if is_header else numbered
-                if is_header:
-                    continue
-            yield where, dict(zip(names, cells, strict=False))
-    except csv.Error as error:
-        raise UsageError(f"{where}: expected CSV, got something else ({error})") from error
+    for number, row in csv_rows(
+        (line.strip("\r\n ") + "\n" for line in lines),
+        lambda line, error: DatasetError(f"{path}: line {line}: expected CSV, got something else ({error})"),
+        max(",;\t", key=first.count),
+    ):
+        cells = [cell.strip() for cell in row]
+        if names is None:
+            is_header = not any(map(is_time, cells))
+            numbered = [f"column {at}" for at in range(1, len(cells) + 1)] if len(cells) > 1 else [""]
+            names = cells if is_header else numbered
+            if is_header:
+                continue
+        yield Where(path, number), dict(zip(names, cells, strict=False))
