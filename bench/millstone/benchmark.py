@@ -163,11 +163,11 @@ class MillStone(ItemBenchmark[GridRecord]):
         return expected
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:
-        from .report.folders import label_lines, read
+        from .report.folders import read
 
         run = read(path, manifest, fix_orientation=bool(given.get("fix_orientation")), read_as=given.get("read"))
-        for line in label_lines(run):
-            remark(line)
+        if run.labels and run.labels.is_remarkable:
+            remark(f"{path}: {run.labels.used}")
         return run
 
     def report(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -43,7 +43,8 @@ from .survey import ReportSurvey
 class AnswerFolder(Struct, frozen=True):
     """The answers of one run folder, by pair, with the counts of how they ended. `answers` is ordered by name; `asked`
     are the pairs of the manifest. `shape` is the planned grid (None: not known). `rows` are those of the served names;
-    `sides` are the orientations by which its answers were read (empty: as recorded)."""
+    `sides` are the orientations by which its answers were read (empty: as recorded), `labels` the labels that a report
+    uses (None: no manifest has them)."""
 
     path: Path
     manifest: Mapping[str, Any] | None
@@ -53,6 +54,7 @@ class AnswerFolder(Struct, frozen=True):
     shape: Shape | None
     rows: ServedRows = ONE_ROW_EACH
     sides: Sides = MappingProxyType({})
+    labels: OrientationLabels | None = None
 
     def pairs(self) -> list[Pair]:
         """Returns the pairs of the manifest, then those that only the records have."""
@@ -74,38 +76,26 @@ def read(
     records = path / RECORDS
     sides = sides_of(path, manifest) if fix_orientation else {}
     try:
-        lines = record_lines(records) if records.exists() else iter(())
         rows = rows_in(path, manifest)
-        again = rows.lines(record_lines(records, is_quiet=True)) if records.exists() else ()
+        manifest = rows.manifest(manifest)
+        whole = {} if manifest is None else shapes_of(manifest["specification"])
+        lines, again = (
+            rows.lines(record_lines(records, is_quiet=is_again)) if records.exists() else ()
+            for is_again in (False, True)
+        )
         journals = {str(records): again, FAILURES: rows.lines(read_lines(path / FAILURES))}
         ended = recount(StepTotals(), journals).pairs
-        folder = read_folder(records, lines, ended, rows.manifest(manifest), sides, read_as, rows)
+        tally = tally_of(lines, str(records), is_each_once=True, sides=sides, manifest=manifest, read=read_as)
+        labels = labels_used(manifest, is_corrected=bool(sides))
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    if manifest is None and not folder.answers:
-        raise UsageError(f"{records}: expected records, got none: nothing to report")
-    return folder
-
-
-def read_folder(
-    records: Path,
-    lines: Iterable[bytes],
-    ended: Mapping[Pair, PairCounts] = MappingProxyType({}),
-    manifest: Mapping[str, Any] | None = None,
-    sides: Sides = MappingProxyType({}),
-    read_as: str | None = None,
-    rows: ServedRows = ONE_ROW_EACH,
-) -> AnswerFolder:
-    """Reads the lines of a whole file of records in one pass. `sides`: what answering A means, where it is not the
-    recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
-    whole = {} if manifest is None else shapes_of(manifest["specification"])
-    shape, pairs = next(iter(whole.values()), None), tuple(whole)
-    read = rows.lines(lines)
-    tally = tally_of(read, str(records), is_each_once=True, sides=sides, manifest=manifest, read=read_as)
     answers = {each.pair: each for each in tally.models()}
-    return AnswerFolder(records.parent, manifest, answers, ended, pairs, shape, rows, sides)
+    if manifest is None and not answers:
+        raise UsageError(f"{records}: expected records, got none: nothing to report")
+    shape = next(iter(whole.values()), None)
+    return AnswerFolder(path, manifest, answers, ended, tuple(whole), shape, rows, sides, labels)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:
@@ -205,20 +195,6 @@ def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
     return by_key
 
 
-def label_lines(folder: AnswerFolder) -> list[str]:
-    """Returns the line for a terminal on labels that differ from their wordings; empty if all agree."""
-    labels = _labels(folder)
-    return [f"{folder.path}: {labels.used}"] if labels and labels.is_remarkable else []
-
-
-def _labels(folder: AnswerFolder) -> OrientationLabels | None:
-    """Returns the labels that a report uses; None if no manifest has them."""
-    try:
-        return labels_used(folder.manifest, is_corrected=bool(folder.sides))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-
-
 def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
     """Returns each data set's digest with corrected labels, by folder, if answers are read by the wordings: runs that
     differ only in labels then have the same. Else empty."""
@@ -228,16 +204,11 @@ def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
     return {path: digest for path, digest in digests.items() if digest is not None}
 
 
-def labels_sentence(folder: AnswerFolder) -> str:
-    labels = _labels(folder)
-    return labels.used if labels else AS_RECORDED
-
-
 def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
     """Yields a remark for each folder with labels that their wordings contradict, since scores follow labels."""
     names = folder_labels([folder.path for folder in folders])
     for folder in folders:
-        labels = _labels(folder)
+        labels = folder.labels
         whose = f"Run {names[folder.path]}: orientation" if len(folders) > 1 else "Orientation"
         if labels is None:
             yield f"{whose} {AS_RECORDED}."

@@ -34,13 +34,14 @@ from ....report.standings import RunOrigin, choices_html, origins_html, publishe
 from ....report.table import PUBLISHED, Cell, Column, Table
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
+from ..labels import AS_RECORDED
 from ..manner import settings_of
 from ..options import Readings
 from ..published_counts import CountsTable
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
-from .folders import AnswerFolder, labels_sentence, standings, survey
+from .folders import AnswerFolder, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
 from .published import counts_marked
@@ -91,7 +92,7 @@ def page_contents(
 def _origin(benchmark: ItemBenchmark[Any], folder: AnswerFolder, name: str) -> RunOrigin:
     answers = sum(ended.answered for ended in folder.ended.values())
     try:
-        settings = settings_of(folder.manifest, labels_sentence(folder))
+        settings = settings_of(folder.manifest, folder.labels.used if folder.labels else AS_RECORDED)
         return origin_of(benchmark, folder.manifest, name, answers, settings)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error

@@ -8,22 +8,18 @@ from typing import Any
 
 from answered_run import ANSWERS, answered_run
 
-from millstream.bench.evaluation.door.item_line import StepTotals
-from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.proof import listed_grid
 from millstream.bench.millstone.reference import CONTROVERSIAL, LEFT_OUT
-from millstream.bench.millstone.report.folders import AnswerFolder, names, read_folder, standings, survey
+from millstream.bench.millstone.report import folders
+from millstream.bench.millstone.report.folders import AnswerFolder, names, standings, survey
 from millstream.engine.runs.journal import read_lines
 from millstream.engine.runs.run_folder import read_manifest
 from millstream.report.labels import folder_labels
 
 
 def read(folder: Path, *, has_manifest: bool = True) -> AnswerFolder:
-    records, failures = folder / "records.jsonl", folder / "failures.jsonl"
-    manifest = read_manifest(folder) if has_manifest else None
-    journals = {path.name: read_lines(path) for path in (records, failures)}
-    return read_folder(records, read_lines(records), recount(StepTotals(), journals).pairs, manifest)
+    return folders.read(folder, read_manifest(folder) if has_manifest else None)
 
 
 def run(folder: Path, *models: str) -> Path:
