@@ -22,6 +22,14 @@ from .repair import mended
 
 _DATA = re.compile(r"data:([^;,]+)(?:;[^;,]*)*;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _EXCERPT_MAX = 60
+# The families' names in messages.
+_FAMILIES = {
+    "openai": "chat completions",
+    "openai-responses": "OpenAI Responses",
+    "anthropic": "Anthropic's words",
+    "gemini": "Gemini's words",
+    "bedrock": "Bedrock's words",
+}
 SYSTEM = ("system", "developer")
 
 
@@ -98,14 +106,19 @@ def _joined(one: PromptTurn, other: PromptTurn, block_of: Callable[[str], Any]) 
     return PromptTurn(one.role, results + first[one.results :] + second[other.results :], len(results))
 
 
-def own_json(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
-    """Returns the JSON of a native part of this family; raises EncodeError for another family's. `words`: the family's
-    name in the message."""
+def own_value(call: Call, part: Native, family: str) -> Mapping[str, Any]:
+    """Returns the value of a native part of this family; raises EncodeError for another family's."""
     if part.protocol != family:
+        words = _FAMILIES.get(family, family)
         raise EncodeError(
             f"the call to {call.model}: a part of {part.protocol}'s own can't be said in {words}: leave it out"
         )
-    return as_it_stands(call, "a native part", part.value)
+    return part.value
+
+
+def own_json(call: Call, part: Native, family: str, name: str = "a native part") -> orjson.Fragment:
+    """Returns the same as JSON; `name` is the part's in an error."""
+    return as_it_stands(call, name, own_value(call, part, family))
 
 
 def beside(tool_call: ToolCall, family: str) -> Mapping[str, Any]:

@@ -35,6 +35,14 @@ class FieldReader:
     types: ClassVar[Mapping[str, str]]
     # Numbers of this size and beyond have the wrong type.
     number_bound: ClassVar[float] = math.inf
+    # The path of an entry of a list, and the messages for a missing field, for a wrong type and for a value that can't
+    # be written as JSON.
+    item: ClassVar[str] = "{path}[{index}]"
+    missing: ClassVar[str]
+    wrong: ClassVar[str]
+    unwritable: ClassVar[str]
+    # The message for a number that reaches `number_bound`; empty: that for a wrong type.
+    unbounded: ClassVar[str] = ""
 
     def __init__(self, value: Any, path: str = "") -> None:
         if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -50,21 +58,18 @@ class FieldReader:
         return value
 
     @classmethod
-    def item_path(cls, path: str, index: int) -> str:
-        return f"{path}[{index}]"
-
-    @classmethod
     def parameter(cls, path: str) -> str:
         """Returns the name of the parameter at fault, for the error."""
         return path
 
     @classmethod
-    def missing_text(cls, path: str) -> str:
-        raise NotImplementedError
+    def shown(cls, value: Any) -> str:
+        """Returns a value of a wrong type as the message shows it."""
+        return shown(value)
 
     @classmethod
     def type_text(cls, path: str, expected: str, value: Any) -> str:
-        raise NotImplementedError
+        return cls.wrong.format(path=path, expected=expected, value=cls.shown(value))
 
     @classmethod
     def choice_text(cls, path: str, allowed: Sequence[str], value: Any) -> str:
@@ -75,15 +80,6 @@ class FieldReader:
     def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
         """Returns the message for a number beyond a bound; `sign` is `>=` or `<=`."""
         raise NotImplementedError
-
-    @classmethod
-    def json_text(cls, path: str, error: Exception) -> str:
-        raise NotImplementedError
-
-    @classmethod
-    def bound_text(cls, path: str, value: Any) -> str:
-        """Returns the message for a number that reaches `number_bound`."""
-        return cls.type_text(path, cls.types["number"], value)
 
     @classmethod
     def as_list(cls, value: Any) -> Sequence[Any] | None:
@@ -141,7 +137,7 @@ class FieldReader:
         value = self.fields.get(name)
         if value is None:
             path = self.path_to(name)
-            raise self.refusal(path, self.missing_text(path))
+            raise self.refusal(path, self.missing.format(path=path))
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -186,7 +182,10 @@ class FieldReader:
         if number is None:
             raise self.wrong_type(self.path_to(name), "number", value)
         if not abs(number) < self.number_bound:
-            raise self.refusal(self.path_to(name), self.bound_text(self.path_to(name), value))
+            path = self.path_to(name)
+            raise self.refusal(
+                path, self.unbounded.format(path=path) or self.type_text(path, self.types["number"], value)
+            )
         self._check_range(name, number, least, math.inf)
         return number
 
@@ -221,7 +220,7 @@ class FieldReader:
         """Yields a reader for each object of a list."""
         path = self.path_to(name)
         for index, value in enumerate(self.list(name, expected)):
-            yield type(self)(value, self.item_path(path, index))
+            yield type(self)(value, self.item.format(path=path, index=index))
 
     def texts(self, name: str, expected: str = "list", *, may_be_one: bool = False) -> tuple[str, ...] | None:
         """Returns the texts of a list; None if it is missing or empty. With `may_be_one` a single text stands for a
@@ -232,7 +231,7 @@ class FieldReader:
         items = self.list(name, expected)
         for index, each in enumerate(items):
             if not isinstance(each, str):
-                raise self.wrong_type(self.item_path(path, index), "text", each)
+                raise self.wrong_type(self.item.format(path=path, index=index), "text", each)
         return tuple(items) or None
 
     # --- what goes on to a provider as it stands ---
@@ -243,7 +242,7 @@ class FieldReader:
         try:
             return orjson.dumps(value).decode()
         except (orjson.JSONEncodeError, TypeError, RecursionError) as error:
-            raise self.refusal(path, self.json_text(path, error)) from error
+            raise self.refusal(path, self.unwritable.format(path=path, error=error)) from error
 
     def kept(self, name: str) -> Any:
         """Returns a field unchanged; raises RequestRefusal if it can't be written as JSON again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..serve_fields import FieldReader, shown
+from ..serve_fields import FieldReader
 
 
 class AnthropicFields(FieldReader):
@@ -23,30 +23,18 @@ class AnthropicFields(FieldReader):
         "list": "a valid list",
     }
     number_bound = 1 << 53
-
-    @classmethod
-    def item_path(cls, path: str, index: int) -> str:
-        return f"{path}.{index}"
+    item = "{path}.{index}"
+    missing = "{path}: Field required"
+    wrong = "{path}: Input should be {expected}; came {value}"
+    unwritable = "{path}: can't be written as JSON again ({error})"
 
     @classmethod
     def parameter(cls, path: str) -> str:
         return path.partition(".")[0]
 
     @classmethod
-    def missing_text(cls, path: str) -> str:
-        return f"{path}: Field required"
-
-    @classmethod
-    def type_text(cls, path: str, expected: str, value: Any) -> str:
-        return f"{path}: Input should be {expected}; came {shown(value)}"
-
-    @classmethod
     def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
         return cls.type_text(path, f"{'greater' if sign == '>=' else 'less'} than or equal to {bound}", value)
-
-    @classmethod
-    def json_text(cls, path: str, error: Exception) -> str:
-        return f"{path}: can't be written as JSON again ({error})"
 
     @classmethod
     def as_number(cls, value: Any) -> float | None:

@@ -15,7 +15,6 @@ from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
 FAMILY = "anthropic"
-_WORDS = "Anthropic's words"
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
@@ -56,14 +55,14 @@ def _marked(call: Call, mark: Native) -> Any:
     """Returns, as JSON, the part or tool that a mark is attached to, with the mark's fields added."""
     on = mark.on
     if isinstance(on, Native):
-        own_json(call, on, FAMILY, _WORDS)
+        own_json(call, on, FAMILY)
         return _own(call, Native(FAMILY, {**mark.value, **on.value}, on.on))
     fields = {name: as_it_stands(call, name, value) for name, value in mark.value.items()}
     return fields | (_tool(call, on) if isinstance(on, Tool) else _block(call, on or ""))
 
 
 def _own(call: Call, part: Native) -> Any:
-    return own_json(call, part, FAMILY, _WORDS) if part.on is None else _marked(call, part)
+    return own_json(call, part, FAMILY) if part.on is None else _marked(call, part)
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from ..protocol import as_it_stands, described
 from ..tool_ids import with_sound_ids
 
 FAMILY = "bedrock"
-_WORDS = "Bedrock's words"
 _ROLES = (*SYSTEM, "user", "assistant")
 _CLAUDE = "anthropic.claude"
 _FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp"}
@@ -72,7 +71,7 @@ def _block(call: Call, part: Part) -> Any:
         case ToolResult():
             return _result(call, part)
         case Native():
-            return own_json(call, part, FAMILY, _WORDS)
+            return own_json(call, part, FAMILY)
 
 
 def _text(text: str) -> dict[str, str]:
@@ -134,5 +133,5 @@ def _check_no_tools_used(call: Call) -> None:
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return own_json(call, tool, FAMILY, _WORDS)
+        return own_json(call, tool, FAMILY)
     return {"toolSpec": {**described(tool), "inputSchema": {"json": schema_of_tool(call, tool)}}}

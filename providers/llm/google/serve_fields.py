@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..serve_dialect import RequestRefusal
-from ..serve_fields import FieldReader, shown
+from ..serve_fields import FieldReader
 
 _WHOLE = re.compile(r"-?\d{1,18}")
 _UNDERSCORED = re.compile(r"_([a-z0-9])")
@@ -33,6 +33,9 @@ class GeminiFields(FieldReader):
         "list": "a list",
     }
     number_bound = 1e15
+    missing = "* GenerateContentRequest.{path}: {path} is not specified"
+    wrong = "Invalid value at '{path}' ({expected}), {value}"
+    unwritable = "'{path}' can't be written as JSON again ({error})"
 
     @classmethod
     def fields_of(cls, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,20 +50,8 @@ class GeminiFields(FieldReader):
         return f"* GenerateContentRequest.{path}: {why}"
 
     @classmethod
-    def missing_text(cls, path: str) -> str:
-        return cls.line(path, f"{path} is not specified")
-
-    @classmethod
-    def type_text(cls, path: str, expected: str, value: Any) -> str:
-        return f"Invalid value at '{path}' ({expected}), {shown(value)}"
-
-    @classmethod
     def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
         return cls.line(path, f"{value} is out of range: it must be at {'least' if sign == '>=' else 'most'} {bound}")
-
-    @classmethod
-    def json_text(cls, path: str, error: Exception) -> str:
-        return f"'{path}' can't be written as JSON again ({error})"
 
     @classmethod
     def as_list(cls, value: Any) -> Sequence[Any] | None:

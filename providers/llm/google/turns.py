@@ -24,7 +24,6 @@ FAMILY = "gemini"
 MADE_ID = "call_"
 # Ids that calls.py has made from a place in an answer, since Google gave none: they are not sent.
 _IS_MADE = re.compile(rf"{MADE_ID}\d{{1,4}}")
-_WORDS = "Gemini's words"
 _ROLES = {"user": "user", "assistant": "model", "model": "model"}
 _CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _TYPES = {
@@ -111,7 +110,7 @@ def _system(call: Call, message: Message) -> Iterator[Any]:
         return
     for part in message.content:
         if isinstance(part, Native):
-            yield own_json(call, part, FAMILY, _WORDS)
+            yield own_json(call, part, FAMILY)
         elif isinstance(part, str):
             yield {"text": part}
         else:
@@ -166,7 +165,7 @@ def _part(call: Call, part: str | Image | ToolResult | Native, names: Mapping[st
         case ToolResult():
             return _result(call, part, names)
         case Native():
-            return own_json(call, part, FAMILY, _WORDS)
+            return own_json(call, part, FAMILY)
 
 
 def _image(call: Call, image: Image) -> dict[str, Any]:
@@ -219,7 +218,7 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
     check_parallel_tools(call, "Gemini")
     if call.tools:
         functions = [_function(call, tool) for tool in call.tools if isinstance(tool, Tool)]
-        others = [own_json(call, tool, FAMILY, _WORDS) for tool in call.tools if isinstance(tool, Native)]
+        others = [own_json(call, tool, FAMILY) for tool in call.tools if isinstance(tool, Native)]
         params["tools"] = [*([{"functionDeclarations": functions}] if functions else []), *others]
     if (choice := call.tool_choice) is not None:
         config: dict[str, Any] = {"mode": _CHOICES.get(choice, "ANY")}

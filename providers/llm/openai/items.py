@@ -12,15 +12,14 @@ from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..answer_values import as_text
-from ..blocks import beside, native_of
+from ..blocks import beside, native_of, own_json, own_value
 from ..protocol import as_it_stands
 from ..repair import mended
 from ..tool_ids import shortened
 from .parts import arguments_text
-from .turns import function_of, own_value
+from .turns import function_of
 
 FAMILY = "openai-responses"
-_WORDS = "OpenAI Responses"
 _ID_MOST = 64
 _CALLS = ("function_call", "custom_tool_call")
 _OF_A_CALL = ("type", "call_id", "name", "arguments")
@@ -52,7 +51,7 @@ def _spoken(call: Call, part: Part, role: str) -> Any:
         return _image(part)
     if not isinstance(part, Native):
         return None
-    kind = own_value(call, part, FAMILY, _WORDS).get("type")
+    kind = own_value(call, part, FAMILY).get("type")
     is_content = isinstance(kind, str) and (kind.startswith("input_") or kind in ("output_text", "refusal"))
     return as_it_stands(call, "a native part", part.value) if is_content else None
 
@@ -104,7 +103,7 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return as_it_stands(call, "tools", own_value(call, tool, FAMILY, _WORDS))
+        return own_json(call, tool, FAMILY, "tools")
     # Unlike chat completions, Responses needs an explicit null where there are none.
     return {"type": "function", "parameters": None, **function_of(call, tool)}
 

@@ -36,14 +36,14 @@ class OpenAIFields(FieldReader):
         "list": "an array",
     }
 
-    @classmethod
-    def missing_text(cls, path: str) -> str:
-        return f"Missing required parameter: '{path}'."
+    missing = "Missing required parameter: '{path}'."
+    wrong = "Invalid type for '{path}': expected {expected}, but got {value} instead."
+    unwritable = "Invalid '{path}': it can't be written as JSON ({error})."
+    unbounded = "Invalid '{path}': expected a finite number."
 
     @classmethod
-    def type_text(cls, path: str, expected: str, value: Any) -> str:
-        kind = _KINDS.get(type(value), "an object" if isinstance(value, Mapping) else "another value")
-        return f"Invalid type for '{path}': expected {expected}, but got {kind} instead."
+    def shown(cls, value: Any) -> str:
+        return _KINDS.get(type(value), "an object" if isinstance(value, Mapping) else "another value")
 
     @classmethod
     def choice_text(cls, path: str, allowed: Sequence[str], value: Any) -> str:
@@ -60,14 +60,6 @@ class OpenAIFields(FieldReader):
         # Python writes out no whole number of more than 4,300 digits.
         shown = value if abs(value) < 1 << 64 else "one of many digits"
         return f"Invalid '{path}': {beyond} value. Expected a value {sign} {bound}, but got {shown} instead."
-
-    @classmethod
-    def bound_text(cls, path: str, value: Any) -> str:
-        return f"Invalid '{path}': expected a finite number."
-
-    @classmethod
-    def json_text(cls, path: str, error: Exception) -> str:
-        return f"Invalid '{path}': it can't be written as JSON ({error})."
 
     def filled_list(self, name: str, expected: str = "an array of objects") -> Sequence[Any]:
         """Returns the list in a field; raises RequestRefusal if it is missing or empty."""

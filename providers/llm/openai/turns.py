@@ -12,7 +12,7 @@ from typing import Any
 from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
-from ..blocks import beside
+from ..blocks import beside, own_json, own_value
 from ..protocol import as_it_stands, described
 from ..tool_ids import shortened
 
@@ -50,7 +50,7 @@ def _turn(call: Call, role: str, parts: Sequence[Part]) -> dict[str, Any]:
             case ToolCall():
                 tools.append(_tool_call(part))
             case Native():
-                value = own_value(call, part, FAMILY, "chat completions")
+                value = own_value(call, part, FAMILY)
                 if "type" not in value:
                     fields |= _fields(call, value)
                 else:
@@ -89,13 +89,6 @@ def _result(result: ToolResult) -> str | list[dict[str, Any]]:
     return [{"type": "text", "text": part} if isinstance(part, str) else _image(part) for part in result.content]
 
 
-def own_value(call: Call, part: Native, family: str, protocol: str) -> Mapping[str, Any]:
-    """Returns the value of a native part of this family; raises EncodeError for another family's."""
-    if part.protocol != family:
-        raise EncodeError(f"a call to {call.model}: a part of {part.protocol}'s own can't be said in {protocol}")
-    return part.value
-
-
 def _fields(call: Call, value: Mapping[str, Any]) -> dict[str, Any]:
     if wrong := [name for name in _NOT_FIELDS if name in value]:
         names = ", ".join(wrong)
@@ -114,7 +107,7 @@ def add_tools(call: Call, params: dict[str, Any], names: Mapping[str, str]) -> N
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return as_it_stands(call, "tools", own_value(call, tool, FAMILY, "chat completions"))
+        return own_json(call, tool, FAMILY, "tools")
     return {"type": "function", "function": function_of(call, tool)}
 
 
