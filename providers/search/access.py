@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider, is_address
-from ..credentials.authorizer import Authorizer, CredentialsError
-from ..kinds import Credentials
+from ..credentials.authorizer import NO_CREDENTIALS
+from ..kinds import Credentials, Kind, always
 from ..llm.protocol import Target, WireProtocol
 from .documents import SCHEME
 from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
@@ -18,33 +18,11 @@ from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
 _PREFIX = f"{PROVIDER}/"
 
 
-class SearchAccess(Access, frozen=True, kw_only=True):
-    """The access to one search engine; `kind` is its name. `row` is its row in the table, None for the corpus."""
+def _of_the_corpus(model: str) -> WireProtocol:
+    raise ConfigurationError(f"{_PREFIX}{model} is asked by what lies in its folder: no key of it is known")
 
-    row: SearchEngine | None = None
 
-    @property
-    def proof(self) -> str:
-        return f"the key in {self.variable}" if self.variable else "the key"
-
-    @property
-    def protocol(self) -> WireProtocol:
-        return self._engine.protocol
-
-    def authorizer(self) -> Authorizer:
-        try:
-            return self._engine.authorizer(self.credentials.key)
-        except CredentialsError as error:
-            place = f" in {self.variable}" if self.variable else ""
-            raise ConfigurationError(f"search {self.target.full_name!r}{place}: {error}") from error
-
-    @property
-    def _engine(self) -> SearchEngine:
-        if self.row is None:
-            raise ConfigurationError(
-                f"{self.target.full_name} is asked by what lies in its folder: no key of it is known"
-            )
-        return self.row
+_CORPUS = Kind(_of_the_corpus, lambda credentials, target: NO_CREDENTIALS)
 
 
 def is_search(model: str) -> bool:
@@ -77,7 +55,7 @@ def search_accesses(
     """Returns the accesses to one engine, one for each API key. Raises ConfigurationError if something is missing."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
-        return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
+        return (Access(Target(SCHEME, SCHEME, CORPUS, PROVIDER), _CORPUS, Credentials()),)
     row = row_of(model, changed, others)
     if row is None:
         engines = ", ".join(sorted([*ENGINES, CORPUS]))
@@ -96,7 +74,8 @@ def search_accesses(
         )
     target = Target(base_url, row.identity or base_url, name, PROVIDER, project=_id_of(model, row, means))
     keys = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
-    ways = tuple(SearchAccess(target, name, Credentials(key), variable, row=row) for key, variable in keys.items())
+    kind = Kind(always(row.protocol), lambda credentials, target: row.authorizer(credentials.key))
+    ways = tuple(Access(target, kind, Credentials(key), variable) for key, variable in keys.items())
     for access in ways:
         access.authorizer()
     return ways
