@@ -12,7 +12,6 @@ from msgspec import Struct
 from .credentials import aws, google
 from .credentials.authorizer import Authorizer, bearer, key_in
 from .llm import bedrock_claude, vertex
-from .llm import vertex_claude as vertex_anthropic
 from .llm.anthropic import messages as anthropic
 from .llm.bedrock import converse as bedrock
 from .llm.google import generate as gemini
@@ -76,11 +75,6 @@ def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
     return lambda model: protocol
 
 
-def on_vertex(model: str) -> WireProtocol:
-    """Returns the wire protocol of a model on Vertex AI, where Claude (with or without `anthropic/`) has its own."""
-    return vertex_anthropic.PROTOCOL if vertex_anthropic.is_claude(model) else vertex.protocol_of(model)
-
-
 def on_bedrock(model: str) -> WireProtocol:
     """Returns the wire protocol of a model on Bedrock, where newer models of Claude have Anthropic's."""
     return bedrock_claude.PROTOCOL if bedrock_claude.is_of_messages(model) else bedrock.PROTOCOL
@@ -134,7 +128,7 @@ KINDS: dict[str, Kind] = {
     ),
     "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
     "vertex": Kind(
-        on_vertex,
+        vertex.protocol_of,
         by_google,
         google.VARIABLES,
         google.located,

@@ -11,20 +11,8 @@ from msgspec import structs
 
 from ..engine.lanes.lane_files import lane_stem
 from ..providers.access import Access, accesses, protocol_of
-from ..providers.llm import bedrock_claude, vertex
-from ..providers.llm import vertex_claude as vertex_anthropic
-from ..providers.llm.openai import azure
 from ..providers.search.access import is_search, search_accesses
 from .settings import Settings
-
-# Protocols that have another one's form for everything in a call beside its text.
-_FAMILIES = (
-    ("openai", azure.PROTOCOL),
-    ("openai", vertex.OPEN),
-    ("gemini", vertex.GEMINI),
-    ("anthropic", vertex_anthropic.PROTOCOL),
-    ("anthropic", bedrock_claude.PROTOCOL),
-)
 
 
 def access_to(model: str, settings: Settings) -> Access:
@@ -48,7 +36,7 @@ def family_of(model: str, settings: Settings) -> str:
     `anthropic`, `gemini` or `bedrock`, else the protocol's own name. No API key and no address needs to be
     configured."""
     protocol = protocol_of(model, settings.means)
-    return next((family for family, spoken in _FAMILIES if protocol is spoken), protocol.kind)
+    return protocol.family or protocol.kind
 
 
 def stem_of(access: Access, settings: Settings) -> Path:

@@ -108,6 +108,9 @@ class WireProtocol(Struct, frozen=True):
     is_verbatim: bool = False
     """Whether a prompt that is a text, or one turn of the user, stands in a request as it is, and nothing else of it
     depends on that text: calls that differ in the text alone are then written from one."""
+    family: str = ""
+    """The family of protocols that have its form for everything in a call beside the text; empty: it has one of its
+    own."""
 
     def efforts_among(self, levels: Collection[str] | None) -> tuple[str, ...]:
         """Returns its reasoning efforts that are among a model's levels; None: these are not known."""

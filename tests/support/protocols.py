@@ -24,7 +24,7 @@ from origins import without_origin
 from millstream.engine.call import Reply, Usage
 from millstream.engine.content import Native
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm import vertex, vertex_claude
+from millstream.providers.llm import vertex
 from millstream.providers.llm.anthropic import messages as anthropic
 from millstream.providers.llm.bedrock import converse as bedrock
 from millstream.providers.llm.event_stream import messages_of
@@ -384,7 +384,7 @@ ROWS = {
         ProtocolRow("completions", openai_completions.PROTOCOL, COMPLETIONS),
         ProtocolRow("responses", openai_responses.PROTOCOL, RESPONSES),
         ProtocolRow("anthropic", anthropic.PROTOCOL, MESSAGES),
-        ProtocolRow("claude on vertex", vertex_claude.PROTOCOL, MESSAGES),
+        ProtocolRow("claude on vertex", vertex.CLAUDE, MESSAGES),
         ProtocolRow("gemini", gemini.PROTOCOL, GENERATE),
         ProtocolRow("bedrock", bedrock.PROTOCOL, CONVERSE),
     )

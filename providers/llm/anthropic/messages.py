@@ -1,7 +1,7 @@
 """The wire protocol of Anthropic Messages: pure encode and decode.
 
 An answer is complete only with a stop reason. Thoughts are no part of its text. There are neither seeds nor
-log-probabilities, and the newer version of the API has no sampling. Vertex AI takes the same bodies (vertex_claude).
+log-probabilities, and the newer version of the API has no sampling. Vertex AI takes the same bodies (vertex).
 Turns: turns. The contents of answers: shapes.
 """
 
@@ -178,4 +178,5 @@ PROTOCOL = WireProtocol(
     EFFORTS,
     caches_marked=True,
     is_verbatim=True,
+    family=FAMILY,
 )

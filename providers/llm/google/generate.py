@@ -200,4 +200,5 @@ PROTOCOL = WireProtocol(
     efforts=EFFORTS,
     opens_any_file=True,
     is_verbatim=True,
+    family=FAMILY,
 )

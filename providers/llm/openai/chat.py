@@ -277,4 +277,4 @@ def decode_stream(response: Response, joined: Chunks) -> Reply | Fault:
     return cut_stream("its finish reason")
 
 
-PROTOCOL = WireProtocol("openai", encode, decode, listen=listener_of(chat_text), is_verbatim=True)
+PROTOCOL = WireProtocol("openai", encode, decode, listen=listener_of(chat_text), is_verbatim=True, family=FAMILY)

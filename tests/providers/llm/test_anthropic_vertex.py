@@ -13,7 +13,7 @@ from millstream.engine.call import Call
 from millstream.engine.endpoint import EncodeError, Fault, Request, Response
 from millstream.engine.key import key_of
 from millstream.providers.llm.protocol import Target
-from millstream.providers.llm.vertex_claude import PROTOCOL, decode, is_claude
+from millstream.providers.llm.vertex import CLAUDE, decode_claude, protocol_of
 
 URL = "https://us-east5-aiplatform.googleapis.com"
 MODEL = "vertex/claude-sonnet-4-5@20250929"
@@ -22,7 +22,7 @@ MODEL = "vertex/claude-sonnet-4-5@20250929"
 def encoded(call: Call, **known: Any) -> Request:
     provider, _, model = call.model.partition("/")
     facts = {"base_url": URL, "identity": URL, "project": "some-project", "region": "us-east5", **known}
-    return PROTOCOL.encode(call, Target(model=model, provider=provider, **facts))
+    return CLAUDE.encode(call, Target(model=model, provider=provider, **facts))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def encoded(call: Call, **known: Any) -> Request:
     ],
 )
 def test_claude_is_known_by_its_name_or_its_publishers(model: str, claude: bool) -> None:
-    assert is_claude(model) == claude
+    assert (protocol_of(model) is CLAUDE) == claude
 
 
 def test_a_project_changes_no_key_and_a_location_a_model_and_a_version_do() -> None:
@@ -108,7 +108,7 @@ ERRORS: dict[str, tuple[int, bytes, tuple[str, str, float | None]]] = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_of_google_and_of_anthropic_are_both_read(name: str) -> None:
     status, body, (kind, action, wait) = ERRORS[name]
-    fault = decode(Response(status, body))
+    fault = decode_claude(Response(status, body))
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.action, fault.retry_after_s) == (kind, action, wait)
 
@@ -118,6 +118,6 @@ def test_errors_of_google_and_of_anthropic_are_both_read_in_a_stream() -> None:
     google = b"data: %b\n\n" % orjson.dumps(orjson.loads(said))
     rows = ((google, "rate_limited", "throttle", 26.0), (failed("overloaded_error"), "server_error", "retry", None))
     for event, kind, action, wait in rows:
-        fault = decode(Response(200, START + text("ha") + event, stream=True))
+        fault = decode_claude(Response(200, START + text("ha") + event, stream=True))
         assert isinstance(fault, Fault)
         assert (fault.kind, fault.action, fault.retry_after_s) == (kind, action, wait)

@@ -13,7 +13,7 @@ from millstream.engine.call import Call, Message
 from millstream.engine.content import Native, Tool
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
-from millstream.providers.llm import vertex, vertex_claude
+from millstream.providers.llm import vertex
 from millstream.providers.llm.anthropic import messages as anthropic
 from millstream.providers.llm.bedrock import converse as bedrock
 from millstream.providers.llm.google import generate as gemini
@@ -82,7 +82,7 @@ ROWS = {
         identity="/v1/messages (2026-10-21)", family="anthropic", sampling="2023-06-01",
     ),
     "claude on vertex": RequestRow(
-        vertex_claude.PROTOCOL, b'{"anthropic_version":"2026-10-21",%b}' % MESSAGE, f"{CLAUDES}rawPredict",
+        vertex.CLAUDE, b'{"anthropic_version":"2026-10-21",%b}' % MESSAGE, f"{CLAUDES}rawPredict",
         f"{CLAUDES}streamRawPredict", family="anthropic", sampling="vertex-2023-10-16",
     ),
     "gemini": RequestRow(

@@ -19,7 +19,7 @@ from millstream.engine.key import key_of
 from millstream.providers.llm.anthropic.messages import OLDER_VERSION, PROTOCOL
 from millstream.providers.llm.anthropic.serve_messages import DIALECT
 from millstream.providers.llm.protocol import Target, WireProtocol
-from millstream.providers.llm.vertex_claude import PROTOCOL as VERTEX
+from millstream.providers.llm.vertex import CLAUDE as VERTEX
 
 MODEL = "claude-sonnet-5-5"
 TARGET = Target("http://127.0.0.1:8000", "lab", MODEL, "anthropic", version=OLDER_VERSION)
