@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
-
 from ...engine.call import WEB, Call, Failure, Outcome, PageResponse
-from ...engine.store.cache import derived_key
 from .endpoint import CRAWL_DELAY_S, HOP_S, WITHIN_S
 from .extraction import Extraction
 from .keyed_lock import KeyedLock
 from .page import Page, PageStatus, PageText
-from .robots import REDIRECTS_MAX, Ask, DerivedStore, PagePermission, Robots, cost_s, derived_in
+from .robots import REDIRECTS_MAX, Ask, DerivedStore, DerivedValues, Robots, Trail
 from .urls import UrlError, WebUrl, join_url, parse_url
 
 CORPUS = "corpus:"
@@ -32,9 +29,9 @@ class PageReader:
 
     def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
         self._ask = ask
-        self._derived = derived
+        self._derived = DerivedValues(derived)
         self.extraction = extraction
-        self._robots = Robots(ask, derived, extraction)
+        self._robots = Robots(ask, self._derived, extraction)
         self._turns = KeyedLock()
         self._door = asyncio.Lock()
 
@@ -46,7 +43,7 @@ class PageReader:
         # Stored pages are read without waiting. If a thousand start at once, the loop must run between two of them.
         async with self._door:
             await asyncio.sleep(0)
-        trail = _Trail(url)
+        trail = _PageTrail(url)
         if url.startswith(CORPUS):
             outcome = trail.took(await self._ask(Call(WEB, url)))
             return await self._page_of(outcome, trail, url)
@@ -56,24 +53,25 @@ class PageReader:
             # The first URL, or one that a redirect named.
             return trail.ended("unreachable", f"not fetched: {error}")
 
-    async def _follow(self, at: WebUrl, trail: _Trail) -> Page:
+    async def _follow(self, at: WebUrl, trail: _PageTrail) -> Page:
         seen: set[str] = set()
+        origins: set[str] = set()
         while at.text not in seen:
             seen.add(at.text)
             if len(seen) > REDIRECTS_MAX + 1:
                 return trail.ended(
                     "unreachable", f"more than {REDIRECTS_MAX} redirects, the last to {at.text}", at.text
                 )
-            verdict = await self._robots.verdict(at)
-            trail.judged(at.origin, verdict)
-            if verdict.refusal is not None:
-                return trail.ended(*verdict.refusal, at.text)
+            refusal, delay_s = await self._robots.verdict(at, trail, is_new=at.origin not in origins)
+            origins.add(at.origin)
+            if refusal is not None:
+                return trail.ended(*refusal, at.text)
             left_s = FETCH_S - trail.spent_s
             if left_s <= 0:
                 return trail.ended(
                     "timeout", f"its redirects and their hosts' rules took more than {FETCH_S:g} s", at.text
                 )
-            outcome = trail.took(await self._hop(at, left_s, verdict.delay_s))
+            outcome = trail.took(await self._hop(at, left_s, delay_s))
             fetched = outcome.reply.fetched if outcome.reply is not None else None
             if fetched is None or fetched.status < 300:
                 return await self._page_of(outcome, trail, at.text)
@@ -91,7 +89,7 @@ class PageReader:
         async with self._turns.at(at.origin):
             return await self._ask(Call(WEB, at.text, extra=extra))
 
-    async def _page_of(self, outcome: Outcome, trail: _Trail, final_url: str) -> Page:
+    async def _page_of(self, outcome: Outcome, trail: _PageTrail, final_url: str) -> Page:
         if outcome.failure is not None:
             return trail.ended(_status_of(outcome.failure), outcome.failure.detail, final_url)
         reply = outcome.reply
@@ -101,43 +99,14 @@ class PageReader:
 
     async def _extracted(self, body_hash: str, fetched: PageResponse) -> PageText:
         how = f"text {self.extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
-        key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
-        text = derived_in(self._derived, key, PageText)
-        if text is not None:
-            return text
-        # If two conversations read a page at the same time, its text is extracted once.
-        async with self._turns.at(key):
-            text = derived_in(self._derived, key, PageText)
-            if text is None:
-                text = await self.extraction.extract(fetched)
-                # A timeout is stored too: when a run is repeated from a snapshot, the prompt must be the same.
-                self._derived.keep(key, msgspec.msgpack.encode(text))
-        return text
+        # A timeout is stored too: when a run is repeated from a snapshot, the prompt must be the same.
+        return await self._derived.get(PageText, body_hash, how, lambda: self.extraction.extract(fetched))
 
 
-class _Trail:
-    """The calls made for one page so far, and the seconds they took."""
-
+class _PageTrail(Trail):
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = url
-        self._keys: list[str] = []
-        self._is_cached = True
-        self._origins: set[str] = set()
-        self.spent_s = 0.0
-
-    def took(self, outcome: Outcome) -> Outcome:
-        self.add_keys((outcome.key,) if outcome.key else (), is_sent=not outcome.cached and outcome.attempts > 0)
-        self.spent_s += cost_s(outcome)
-        return outcome
-
-    def judged(self, origin: str, verdict: PagePermission) -> None:
-        self.add_keys(verdict.keys, is_sent=verdict.is_sent)
-        self.spent_s += verdict.judged_s + (0.0 if origin in self._origins else verdict.read_s)
-        self._origins.add(origin)
-
-    def add_keys(self, keys: tuple[str, ...], *, is_sent: bool) -> None:
-        self._is_cached = self._is_cached and not is_sent
-        self._keys += [key for key in keys if key not in self._keys]
 
     def ended(
         self, status: PageStatus, detail: str, final_url: str = "", page_text: PageText = _NO_TEXT, body_hash: str = ""
@@ -150,8 +119,8 @@ class _Trail:
             final_url or self._url,
             body_hash,
             detail,
-            tuple(self._keys),
-            self._is_cached and bool(self._keys),
+            tuple(self.keys),
+            not self.is_sent and bool(self.keys),
         )
 
 

@@ -6,7 +6,7 @@ Owns what RFC 9309 requires if a robots.txt can't be read. The reader acts on th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -24,6 +24,8 @@ from .urls import UrlError, WebUrl, join_url, parse_url
 
 _Derived = TypeVar("_Derived")
 Ask = Callable[[Call], Awaitable[Outcome]]
+Refusal = tuple[PageStatus, str]
+"""What becomes of a page that may not be fetched, and why."""
 REDIRECTS_MAX = 5
 # The seconds for one host's robots.txt with all its redirects.
 ROBOTS_READ_S = 5.0
@@ -38,47 +40,69 @@ class DerivedStore(Protocol):
     def keep(self, key: bytes, value: bytes) -> None: ...
 
 
-def derived_in(store: DerivedStore, key: bytes, kind: type[_Derived]) -> _Derived | None:
-    """Returns the value of this kind in a store; None if there is none that can be read."""
-    kept = store.derived(key)
-    try:
-        return None if kept is None else msgspec.msgpack.decode(kept, type=kind)
-    except msgspec.DecodeError:
-        return None
+class DerivedValues:
+    """The values that workers derive from stored bodies. If two ask for one at the same time, it is made once."""
+
+    def __init__(self, store: DerivedStore) -> None:
+        self._store = store
+        self._turns = KeyedLock()
+
+    async def get(
+        self, kind: type[_Derived], body_hash: str, how: str, make: Callable[[], Awaitable[_Derived]]
+    ) -> _Derived:
+        """Returns the value of this kind that was made of a body in this way, from the store if it can be read there,
+        else from `make`."""
+        key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
+        async with self._turns.at(key):
+            if (stored := self._store.derived(key)) is not None:
+                try:
+                    return msgspec.msgpack.decode(stored, type=kind)
+                except msgspec.DecodeError:
+                    pass
+            value = await make()
+            self._store.keep(key, msgspec.msgpack.encode(value))
+            return value
+
+
+class Trail:
+    """The calls made for one page or one robots.txt so far, whether one of them was sent, and the seconds they took."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.is_sent = False
+        self.spent_s = 0.0
+
+    def took(self, outcome: Outcome) -> Outcome:
+        """Adds a call; one hop costs its page no waits for a lane or for our own machine."""
+        retries = min(max(0, outcome.attempts - 1), POLICY.attempts_max - 1)
+        is_sent = not outcome.cached and outcome.attempts > 0
+        self.add((outcome.key,) if outcome.key else (), (outcome.latency_ms or 0.0) / 1000 + retries * QUICK_S, is_sent)
+        return outcome
+
+    def add(self, keys: Iterable[str], spent_s: float, is_sent: bool) -> None:
+        self.keys += [key for key in keys if key not in self.keys]
+        self.spent_s += spent_s
+        self.is_sent = self.is_sent or is_sent
 
 
 class HostRules(Struct, frozen=True):
     """The rules of one host. `refusal`: why none of its pages may be fetched; `file`: its robots.txt, which decides
-    about each page; `took_s`: the seconds that reading it cost."""
+    about each page; `trail`: the calls that read it."""
 
-    keys: tuple[str, ...] = ()
-    refusal: tuple[PageStatus, str] | None = None
+    trail: Trail
+    refusal: Refusal | None = None
     file: PageResponse | None = None
     file_hash: str = ""
-    took_s: float = 0.0
 
     @property
     def size(self) -> int:
         return len(self.file.body) if self.file is not None else 0
 
 
-class PagePermission(Struct, frozen=True):
-    """Whether a page may be fetched; `refusal` says why not. `delay_s`: the pause that its host asks for, 0 for none.
-    `is_sent`: its robots.txt was requested just now. `read_s` and `judged_s`: the seconds that reading and judging it
-    cost, also if another page paid them, so that a repeated page ends in the same way."""
-
-    keys: tuple[str, ...]
-    refusal: tuple[PageStatus, str] | None = None
-    delay_s: float = 0.0
-    is_sent: bool = False
-    read_s: float = 0.0
-    judged_s: float = 0.0
-
-
 class Robots:
     """The rules of hosts, each read once and remembered up to a bounded number of hosts and bytes."""
 
-    def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
+    def __init__(self, ask: Ask, derived: DerivedValues, extraction: Extraction) -> None:
         self._ask = ask
         self._derived = derived
         self._extraction = extraction
@@ -89,28 +113,25 @@ class Robots:
     def __repr__(self) -> str:
         return f"<Robots [{len(self._known)} hosts known, {self._size:,} bytes]>"
 
-    async def verdict(self, url: WebUrl) -> PagePermission:
+    async def verdict(self, url: WebUrl, page: Trail, *, is_new: bool) -> tuple[Refusal | None, float]:
+        """Returns why a page may not be fetched, None if it may, and the seconds of the pause that its host asks for, 0
+        for none. Adds to the page's trail what reading (`is_new`: of a host that is new in it) and judging the
+        robots.txt cost, also if another page paid them, so that a repeated page ends in the same way."""
         rules, is_sent = await self._rules(url)
+        page.add(rules.trail.keys, rules.trail.spent_s if is_new else 0.0, is_sent)
         if rules.refusal is not None or rules.file is None:
-            return PagePermission(rules.keys, rules.refusal, is_sent=is_sent, read_s=rules.took_s)
-        judged = await self._judged(rules.file, rules.file_hash, url)
-        refusal: tuple[PageStatus, str] | None = None
-        if not judged.is_allowed:
-            reason = (
-                f"can't be judged, which forbids everything: {judged.lack}" if judged.lack else "forbids it to robots"
-            )
-            refusal = ("disallowed", f"{url.robots} {reason}")
+            return rules.refusal, 0.0
+        file = rules.file
+        how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}"
+        judged = await self._derived.get(
+            RobotsVerdict, rules.file_hash, how, lambda: self._extraction.judge(file, url.text)
+        )
+        page.spent_s += judged.took_s
         delay_s = min(judged.delay_s, CRAWL_DELAY_MAX_S)
-        return PagePermission(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
-
-    async def _judged(self, file: PageResponse, file_hash: str, url: WebUrl) -> RobotsVerdict:
-        how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
-        key = derived_key(bytes.fromhex(file_hash), how)
-        judged = derived_in(self._derived, key, RobotsVerdict)
-        if judged is None:
-            judged = await self._extraction.judge(file, url.text)
-            self._derived.keep(key, msgspec.msgpack.encode(judged))
-        return judged
+        if judged.is_allowed:
+            return None, delay_s
+        reason = f"can't be judged, which forbids everything: {judged.lack}" if judged.lack else "forbids it to robots"
+        return ("disallowed", f"{url.robots} {reason}"), delay_s
 
     async def _rules(self, url: WebUrl) -> tuple[HostRules, bool]:
         async with self._turns.at(url.origin):
@@ -118,9 +139,9 @@ class Robots:
             if remembered is not None:
                 self._known.move_to_end(url.origin)
                 return remembered, False
-            rules, is_sent = await self._read(url)
+            rules = await self._read(url)
             self._remember(url.origin, rules)
-            return rules, is_sent
+            return rules, rules.trail.is_sent
 
     def _remember(self, origin: str, rules: HostRules) -> None:
         self._known[origin] = rules
@@ -129,42 +150,30 @@ class Robots:
             _, oldest = self._known.popitem(last=False)
             self._size -= oldest.size
 
-    async def _read(self, url: WebUrl) -> tuple[HostRules, bool]:
+    async def _read(self, url: WebUrl) -> HostRules:
         at = parse_url(url.robots)
-        keys: list[str] = []
-        is_sent, took_s = False, 0.0
+        trail = Trail()
         for _ in range(REDIRECTS_MAX + 1):
-            left_s = round(ROBOTS_READ_S - took_s, 3)
+            left_s = round(ROBOTS_READ_S - trail.spent_s, 3)
             if left_s <= 0:
                 detail = f"its redirects took more than {ROBOTS_READ_S:g} s"
-                return HostRules(tuple(keys), _refusal_of(Failure("timeout", detail), at), took_s=took_s), is_sent
-            outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: left_s}))
-            took_s += cost_s(outcome)
-            is_sent = is_sent or (not outcome.cached and outcome.attempts > 0)
-            if outcome.key:
-                keys.append(outcome.key)
+                return HostRules(trail, _refusal_of(Failure("timeout", detail), at))
+            outcome = trail.took(await self._ask(Call(WEB, at.text, extra={WITHIN_S: left_s})))
             if outcome.failure is not None:
-                return HostRules(tuple(keys), _refusal_of(outcome.failure, at), took_s=took_s), is_sent
+                return HostRules(trail, _refusal_of(outcome.failure, at))
             assert outcome.reply is not None and outcome.reply.fetched is not None
             fetched = outcome.reply.fetched
             if fetched.status < 300:
-                file = fetched if fetched.body.strip() else None
-                return HostRules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash, took_s=took_s), is_sent
+                return HostRules(trail, None, fetched if fetched.body.strip() else None, outcome.reply.raw_hash)
             try:
                 at = join_url(at, fetched.location or "")
             except UrlError:
                 break
         # The RFC treats this like a host without rules.
-        return HostRules(tuple(keys), took_s=took_s), is_sent
+        return HostRules(trail)
 
 
-def cost_s(outcome: Outcome) -> float:
-    """Returns the seconds that a hop costs its page, without the waits for a lane or our own machine."""
-    retries = min(max(0, outcome.attempts - 1), POLICY.attempts_max - 1)
-    return (outcome.latency_ms or 0.0) / 1000 + retries * QUICK_S
-
-
-def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:
+def _refusal_of(failure: Failure, at: WebUrl) -> Refusal | None:
     """Returns why a host's pages may not be fetched if its robots.txt can't be read; None if they may be."""
     detail = f"{at.text}: {failure.detail}"
     if failure.kind == "rejected" and failure.status is None:

@@ -92,15 +92,7 @@ class Worker:
     def run(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
         """Runs a function in the process and returns its result; it may use `within_s` seconds of processor time.
         Raises TaskBreakdown or TaskError, and WorkerFault if our own machine is the cause."""
-        ends: Counter[str] = Counter()
-        while True:
-            try:
-                value: T = self._value(self._submit(function, arguments, within_s).result())
-            except BaseException as error:  # noqa: BLE001 (raised again unless the task is tried once more)
-                self._raise_if_final(error, within_s, ends)
-                self._drop()
-            else:
-                return value
+        return asyncio.run(self.run_async(function, *arguments, within_s=within_s))
 
     async def run_async(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
         """Does the same as `run` without blocking the loop; if the caller is cancelled, the task is killed."""

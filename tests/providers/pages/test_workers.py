@@ -150,9 +150,11 @@ def test_the_start_of_a_process_takes_nothing_of_its_tasks_time() -> None:
 
 
 def test_a_process_that_finds_no_descriptor_is_waited_for() -> None:
-    with closing(Worker(WorkerSpec(start_s=20.0))) as worker, no_descriptors() as free:
-        threading.Timer(1.5, free).start()
-        assert worker.run(len, b"abc", within_s=20) == 3
+    with closing(Worker(WorkerSpec(start_s=20.0))) as worker, asyncio.Runner() as runner:
+        runner.get_loop()
+        with no_descriptors() as free:
+            threading.Timer(1.5, free).start()
+            assert runner.run(worker.run_async(len, b"abc", within_s=20)) == 3
 
 
 def test_a_task_has_a_little_less_than_its_memory_so_that_sending_its_end_takes_no_more(worker: Worker) -> None:
