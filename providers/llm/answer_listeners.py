@@ -15,7 +15,6 @@ from .event_stream import BrokenStream, messages_of
 from .protocol import AnswerListener
 from .sse import events_of
 
-_PRELUDE = 4
 # The bytes of a blank line, for every kind of line end; up to _END_MOST of them may stand in an earlier piece.
 _ENDS = (b"\n\n", b"\n\r", b"\r\r")
 _END_MOST = 2
@@ -91,27 +90,15 @@ class FrameListener:
 
     def take(self, chunk: bytes) -> str:
         self._rest += chunk
-        size = _whole_frames(self._rest)
-        whole, self._rest = self._rest[:size], self._rest[size:]
         texts = []
         try:
-            for event in messages_of(whole):
+            for event in messages_of(self._rest):
+                self._rest = self._rest[event.size :]
                 delta = as_object(_object_of(event.payload).get("delta"))
                 texts.append(as_text(delta.get("text")))
         except BrokenStream:
             pass  # the decoder will report it
         return "".join(texts)
-
-
-def _whole_frames(data: bytes) -> int:
-    """Returns how many bytes at the start of the data are complete frames."""
-    end = 0
-    while len(data) - end >= _PRELUDE:
-        size = int.from_bytes(data[end : end + _PRELUDE], "big")
-        if size <= _PRELUDE or len(data) - end < size:
-            break
-        end += size
-    return end
 
 
 def listener_of(text_of: Callable[[bytes], str]) -> Callable[[], AnswerListener]:

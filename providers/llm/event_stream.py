@@ -26,10 +26,11 @@ class BrokenStream(ValueError):
 
 
 class EventMessage(Struct, frozen=True):
-    """One message: its text headers by name, and its payload."""
+    """One message: its text headers by name, its payload, and its length in bytes."""
 
     headers: dict[str, str]
     payload: bytes
+    size: int
 
 
 def messages_of(body: bytes) -> Iterator[EventMessage]:
@@ -47,7 +48,7 @@ def messages_of(body: bytes) -> Iterator[EventMessage]:
         if crc32(body[at:last]) != _CRC.unpack_from(body, last)[0]:
             raise BrokenStream("a message that fails its check")
         behind = at + _PRELUDE.size + size
-        yield EventMessage(_headers_of(body[at + _PRELUDE.size : behind]), body[behind:last])
+        yield EventMessage(_headers_of(body[at + _PRELUDE.size : behind]), body[behind:last], total)
         at += total
 
 

@@ -5,7 +5,7 @@ A native part that remains another family's after that can't be sent, and each e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -60,31 +60,34 @@ def _rewritten(call: Call, on_part: Callable[[Any], Iterator[Any]], on_tool: Cal
         tools = tuple(one for tool in call.tools for one in on_tool(tool))
         if not _is_same(tools, call.tools):
             call = structs.replace(call, tools=tools)
-    if isinstance(call.input, str) or not any(map(_has_native, call.input)):
+    return with_parts(call, on_part)
+
+
+def with_parts(call: Call, on_part: Callable[[Any], Iterable[Any]]) -> Call:
+    """Returns the call with what `on_part` returns in place of each part; the same object if nothing changes."""
+    if isinstance(call.input, str) or not any(map(_has_parts, call.input)):
         return call
     messages = tuple(one for message in call.input for one in _turn(message, on_part))
     return call if _is_same(messages, call.input) else structs.replace(call, input=messages)
 
 
-def _is_same(new: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
+def _is_same(new: Sequence[Any], old: Sequence[Any]) -> bool:
     return len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True))
 
 
-def _has_native(message: Message) -> bool:
-    return not isinstance(message.content, str) and any(isinstance(part, Native) for part in message.content)
+def _has_parts(message: Message) -> bool:
+    return not isinstance(message.content, str)
 
 
-def _turn(message: Message, on_part: Callable[[Any], Iterator[Any]]) -> Iterator[Message]:
+def _turn(message: Message, on_part: Callable[[Any], Iterable[Any]]) -> Iterator[Message]:
     """Yields the rewritten turn, or nothing if none of its parts is left. A single text becomes a plain string."""
-    if not _has_native(message):
-        yield message
-        return
-    parts = tuple(one for part in message.content for one in on_part(part))
-    if _is_same(parts, tuple(message.content)):
+    parts = (
+        message.content if isinstance(message.content, str) else [x for part in message.content for x in on_part(part)]
+    )
+    if isinstance(parts, str) or _is_same(parts, message.content):
         yield message
     elif parts:
-        content = parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
-        yield Message(message.role, content)
+        yield Message(message.role, parts[0] if len(parts) == 1 and isinstance(parts[0], str) else tuple(parts))
 
 
 def _without_mark(part: Any) -> Iterator[Any]:

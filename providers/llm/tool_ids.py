@@ -12,8 +12,9 @@ from hashlib import sha256
 
 from msgspec import structs
 
-from ...engine.call import Call, Message
+from ...engine.call import Call
 from ...engine.content import Native, Part, ToolCall, ToolResult
+from .families import with_parts
 
 _WRONG = re.compile(r"[^a-zA-Z0-9_-]")
 _MOST = 64
@@ -25,12 +26,8 @@ _ANSWERED = "tool_use_id"
 def with_sound_ids(call: Call) -> Call:
     """Returns the call with ids of up to 64 letters, digits, `_` and `-`, each used for one call, as Anthropic and
     Bedrock want."""
-    if isinstance(call.input, str) or all(isinstance(message.content, str) for message in call.input):
-        return call
     ids = _Ids()
-    messages = tuple(ids.message(message) for message in call.input)
-    is_same = all(one is other for one, other in zip(messages, call.input, strict=True))
-    return call if is_same else structs.replace(call, input=messages)
+    return with_parts(call, lambda part: (ids.part(part),))
 
 
 def sound(call_id: str) -> str:
@@ -60,14 +57,7 @@ class _Ids:
         self._open: dict[str, list[str]] = {}
         self._last: dict[str, str] = {}
 
-    def message(self, message: Message) -> Message:
-        if isinstance(message.content, str):
-            return message
-        parts = tuple(self._part(part) for part in message.content)
-        is_same = all(one is other for one, other in zip(parts, message.content, strict=True))
-        return message if is_same else Message(message.role, parts)
-
-    def _part(self, part: Part) -> Part:
+    def part(self, part: Part) -> Part:
         if isinstance(part, ToolCall | ToolResult):
             new_id = self._called(part.id) if isinstance(part, ToolCall) else self._answered(part.id)
             return part if new_id == part.id else structs.replace(part, id=new_id)
@@ -77,7 +67,7 @@ class _Ids:
 
     def _native(self, part: Native) -> Native:
         if isinstance(part.on, str | ToolCall | ToolResult | Native):
-            on = self._part(part.on)
+            on = self.part(part.on)
             return part if on is part.on else Native(part.protocol, part.value, on)
         call_id = part.value.get(_ANSWERED)
         new_id = self._answered(call_id) if isinstance(call_id, str) and call_id in self._open else call_id
