@@ -121,6 +121,10 @@ def whole_lines(
             except (msgspec.MsgspecError, UnicodeError) as error:
                 proof.add(f"{here}: no {what}: {error}")
         yield here, line
+    add_torn_tail(path, proof, mended_by)
+
+
+def add_torn_tail(path: Path, proof: Proof, mended_by: str = "start") -> None:
     if has_torn_tail(path):
         proof.torn.append(
             f"{path.name}: its last line is torn, as a kill leaves it; the next {mended_by} sets it aside"

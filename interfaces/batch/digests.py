@@ -21,12 +21,8 @@ class Digests:
 
     def first(self, text: bytes, number: int) -> int:
         """Stores a number for a text that has none yet. Returns the number that it had before; 0: it had none."""
-        key = _key_of(text)
-        shard = self._shards[key % _SHARDS]
-        place = shard.place_of(key)
-        earlier = shard.numbers[place]
-        if not earlier:
-            shard.put(place, key, number)
+        if earlier := self.add(text, number):
+            self.add(text, -number)
         return earlier
 
     def add(self, text: bytes, count: int) -> int:

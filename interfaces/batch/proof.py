@@ -8,10 +8,8 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-import msgspec
-
-from ...engine.runs.journal import has_torn_tail, is_intact, read_lines
-from ...engine.runs.proof import Proof, proof_of
+from ...engine.runs.journal import read_lines
+from ...engine.runs.proof import Proof, add_torn_tail, proof_of, whole_lines
 from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
 from .batch_store import RowChecksums
 from .place import BatchPlace
@@ -24,8 +22,11 @@ def prove(place: BatchPlace) -> Proof:
     proof.unproven = ["input: not looked at; with another one the same command refuses"]
     last = int(manifest.get("lines", 0))
     noted = RowChecksums(last)
-    for path in (*(place.folder / name for name in (RECORDS, FAILURES)), *place.retired):
-        _look_at_notes(path, noted, proof)
+    kinds = {place.folder / RECORDS: RowChecksums.ANSWERED, place.folder / FAILURES: RowChecksums.FAILED}
+    for path in (*kinds, *place.retired):
+        for _, note in whole_lines(path, Note, "note of a batch", proof):
+            if note is not None:
+                noted.add(kinds.get(path, RowChecksums.RETIRED), note)
     tag, done = manifest["specification"]["input"][:TAG_CHARS], bytearray(last + 1)
     for path in place.files:
         _look_at_rows(path, tag, noted, done, proof)
@@ -39,26 +40,6 @@ def prove(place: BatchPlace) -> Proof:
             f"{proof.records:,} and {proof.failures:,}"
         )
     return proof
-
-
-def _look_at_notes(path: Path, noted: RowChecksums, proof: Proof) -> None:
-    decode = msgspec.json.Decoder(Note).decode
-    kind = (
-        RowChecksums.ANSWERED
-        if path.name == RECORDS
-        else RowChecksums.FAILED
-        if path.name == FAILURES
-        else RowChecksums.RETIRED
-    )
-    for number, line in enumerate(read_lines(path), 1):
-        if not is_intact(line, must_be_sealed=True):
-            proof.add(f"{path.name} line {number}: damaged: its checksum is missing or wrong")
-            continue
-        try:
-            noted.add(kind, decode(line))
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            proof.add(f"{path.name} line {number}: no note of a batch: {error}")
-    _look_at_tail(path, proof)
 
 
 def _look_at_rows(path: Path, tag: str, noted: RowChecksums, done: bytearray, proof: Proof) -> None:
@@ -80,9 +61,4 @@ def _look_at_rows(path: Path, tag: str, noted: RowChecksums, done: bytearray, pr
             proof.torn.append(f"{here}: its line is asked again by the next start")
         else:
             proof.add(f"{here}: changed: its checksum is not the one noted for line {line} of the input")
-    _look_at_tail(path, proof)
-
-
-def _look_at_tail(path: Path, proof: Proof) -> None:
-    if has_torn_tail(path):
-        proof.torn.append(f"{path.name}: its last line is torn, as a kill leaves it; the next start sets it aside")
+    add_torn_tail(path, proof)

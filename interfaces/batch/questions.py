@@ -7,7 +7,7 @@ number of a later line with the same question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import lru_cache
 
 from msgspec import structs
@@ -108,14 +108,8 @@ def check_first(lines: Iterable[InputLine], models: BatchModels, where: str) -> 
 
 def worst_call(lines: Iterable[InputLine], models: BatchModels) -> float:
     """Returns the most dollars that any single line can cost."""
-    return max(map(models.worst_cost, _calls(lines, models)), default=0.0)
-
-
-def _calls(lines: Iterable[InputLine], models: BatchModels) -> Iterator[Call]:
-    for line in lines:
-        request = _read(line, models)
-        if isinstance(request, BatchRequest):
-            yield request.asked.call
+    requests = (_read(line, models) for line in lines)
+    return max((models.worst_cost(each.asked.call) for each in requests if isinstance(each, BatchRequest)), default=0.0)
 
 
 def _read(line: InputLine, models: BatchModels) -> BatchRequest | BadLine:
@@ -188,5 +182,5 @@ class Questions:
             return []
         if is_new:
             self._reached(call.model)
-        asking = OpenRequest(request)
+        asking: OpenRequest = (request, [])
         return [structs.replace(call, trial=trial + nth, tag=asking) for nth in range(request.asked.count)]

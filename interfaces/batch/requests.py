@@ -96,22 +96,18 @@ def envelope_of(line: InputLine) -> Envelope | BadLine:
         return _missing(number, None, "custom_id")
     custom_id = row["custom_id"]
     if not isinstance(custom_id, str) or not custom_id:
-        message = f"custom_id: expected a text that is not empty, got {_excerpt(custom_id)}"
-        return BadLine(number, None, "invalid_custom_id", message, "custom_id")
+        return _wrong(number, None, "custom_id", "a text that is not empty", custom_id)
     for name in ("method", "url", "body"):
         if name not in row:
             return _missing(number, custom_id, name)
     if row["method"] != "POST":
-        return BadLine(
-            number, custom_id, "invalid_method", f"method: expected POST, got {_excerpt(row['method'])}", "method"
-        )
+        return _wrong(number, custom_id, "method", "POST", row["method"])
     body = row["body"]
     if not isinstance(body, dict):
-        message = f"body: expected a JSON object, got {_excerpt(body)}"
-        return BadLine(number, custom_id, "invalid_body", message, "body")
+        return _wrong(number, custom_id, "body", "a JSON object", body)
     spoken = _spoken_at(row["url"], body)
     if spoken is None:
-        return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, got {_excerpt(row['url'])}", "url")
+        return _wrong(number, custom_id, "url", URLS, row["url"])
     return Envelope(number, custom_id, spoken, body)
 
 
@@ -141,6 +137,11 @@ def gist_of(call: Call) -> bytes:
 def _missing(number: int, custom_id: str | None, name: str) -> BadLine:
     message = f"{name}: expected one, got nothing: the field is missing"
     return BadLine(number, custom_id, "missing_required_parameter", message, name)
+
+
+def _wrong(number: int, custom_id: str | None, name: str, expected: str, value: object) -> BadLine:
+    message = f"{name}: expected {expected}, got {_excerpt(value)}"
+    return BadLine(number, custom_id, f"invalid_{name}", message, name)
 
 
 def _spoken_at(url: object, body: dict[str, Any]) -> Wire | None:

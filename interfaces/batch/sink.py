@@ -6,40 +6,26 @@ A request gets its row when all its samples are there. Where rows are stored is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ...engine.call import Outcome
 from ...engine.fault import LocalFault
 from .requests import BadLine, BatchRequest
-from .rows import Note, NotedRow, note_of_rest, row_of, row_of_broken
+from .rows import NotedRow, note_of_rest, row_of, row_of_broken
 
+if TYPE_CHECKING:
+    from .batch_store import BatchStore
+    from .pipe import Pipe
 
-class Keeper(Protocol):
-    @property
-    def fault(self) -> LocalFault | None: ...
-
-    def keep(self, written: NotedRow) -> None: ...
-
-    def note(self, note: Note) -> None: ...
-
-    def flush(self) -> None: ...
-
-
-class OpenRequest:
-    """A request that waits for its samples, one call each, and the outcomes it has so far."""
-
-    __slots__ = ("outcomes", "request")
-
-    def __init__(self, request: BatchRequest) -> None:
-        self.request = request
-        self.outcomes: list[Outcome] = []
+# A request that waits for its samples, one call each, and the outcomes it has so far.
+OpenRequest = tuple[BatchRequest, list[Outcome]]
 
 
 class BatchSink:
     """The sink that collects a batch's outcomes into rows. `tag` begins the id of every row; `ended` is called after
     each row."""
 
-    def __init__(self, keeper: Keeper, tag: str) -> None:
+    def __init__(self, keeper: BatchStore | Pipe, tag: str) -> None:
         self.ended: Callable[[], None] = lambda: None
         self._keeper = keeper
         self._tag = tag
@@ -51,7 +37,7 @@ class BatchSink:
 
     def write(self, outcome: Outcome) -> None:
         asking: OpenRequest = outcome.call.tag
-        request, outcomes = asking.request, asking.outcomes
+        request, outcomes = asking
         outcomes.append(outcome)
         if len(outcomes) < request.asked.count:
             self._partly[request.line] = asking
@@ -65,8 +51,8 @@ class BatchSink:
 
     def write_rest(self) -> None:
         """Writes notes with the cost of samples whose requests stay pending, so that a limit on cost counts them."""
-        for asking in self._partly.values():
-            self._keeper.note(note_of_rest(asking.request, asking.outcomes))
+        for request, outcomes in self._partly.values():
+            self._keeper.note(note_of_rest(request, outcomes))
         self._partly.clear()
 
     def flush(self) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from msgspec import Struct
 
 from ...bench.evaluation.door.registry import benchmark_named
-from ...engine.call import Usage
+from ..batch.rows import Note
 
 # Columns with few values in many rows: each value is stored once, and read as a category. A benchmark adds fields of
 # its own.
@@ -51,7 +51,7 @@ class LineError(Struct):
 
 
 class BatchRow(Struct):
-    """A row of a batch's output with the fields of its note. `text` is the first sample's."""
+    """A row of a batch's output; the other fields of its note are columns too. `text` is the first sample's."""
 
     id: str
     custom_id: str | None = None
@@ -64,21 +64,6 @@ class BatchRow(Struct):
     text: str | None = None
     choices: tuple[AnswerSample, ...] = ()
     error: LineError | None = None
-    model: str | None = None
-    temperature: float | None = None
-    trial: int | None = None
-    keys: tuple[str, ...] = ()
-    truncated: bool | None = None
-    usage: Usage | None = None
-    cost: float | None = None
-    cached: bool | None = None
-    attempts: int | None = None
-    maybe_billed: int | None = None
-    latency_ms: float | None = None
-    served: str | None = None
-    fingerprint: str | None = None
-    tier: str | None = None
-    router: str | None = None
 
 
 def record_of(benchmark: str) -> type[Struct]:
@@ -87,10 +72,17 @@ def record_of(benchmark: str) -> type[Struct]:
 
 def schema_of(benchmark: str, metadata: Mapping[str, str]) -> Any:
     """Returns the Arrow schema of a record type. Every column may be null, since other programs' records have fewer."""
-    info = inspect.type_info(record_of(benchmark))
-    assert isinstance(info, inspect.StructType)
+    fields = list(_fields_of(record_of(benchmark)))
+    if benchmark == "batch":
+        fields += [each for each in _fields_of(Note) if each.name not in (*BatchRow.__struct_fields__, "row_crc")]
     categories = () if benchmark == "batch" else benchmark_named(benchmark).categories
-    return pa.schema([_field(field, CATEGORIES.union(categories)) for field in info.fields], metadata=dict(metadata))
+    return pa.schema([_field(field, CATEGORIES.union(categories)) for field in fields], metadata=dict(metadata))
+
+
+def _fields_of(record: type[Struct]) -> tuple[inspect.Field, ...]:
+    info = inspect.type_info(record)
+    assert isinstance(info, inspect.StructType)
+    return info.fields
 
 
 def _field(field: inspect.Field, categories: Collection[str]) -> Any:

@@ -30,7 +30,7 @@ from millstream.bench.chameleon.records import Record as Turn
 from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.millstone.grid import GridItem
 from millstream.engine.runs.journal import sealed
-from millstream.interfaces.export.columns import record_of
+from millstream.interfaces.export.columns import schema_of
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
@@ -372,4 +372,4 @@ def test_every_column_of_a_batch_is_documented() -> None:
     told = (Path(__file__).parents[3] / "docs/using.md").read_text()
     (entry,) = re.findall(r"^- A batch has `id`.*?(?=^- )", told, re.MULTILINE | re.DOTALL)
     inner = {"finish_reason", "tool_calls", "code", "message", "param"}
-    assert set(re.findall(r"`(\w+)`", entry)) - inner == set(record_of("batch").__struct_fields__)
+    assert set(re.findall(r"`(\w+)`", entry)) - inner == set(schema_of("batch", {}).names)
