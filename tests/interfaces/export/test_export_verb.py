@@ -30,7 +30,7 @@ from millstream.bench.chameleon.records import Record as Turn
 from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.millstone.grid import GridItem
 from millstream.engine.runs.journal import sealed
-from millstream.interfaces.export.columns import schema_of
+from millstream.interfaces.export.columns import record_of, schema_of
 
 pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
