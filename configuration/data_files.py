@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from ..engine.fault import LocalFault
+from ..engine.folder_file import write_whole
 from .errors import UsageError
 
 
@@ -57,7 +58,6 @@ def write_once(out: Path, data: bytes) -> bool:
     """Writes a new file and returns True. Returns False if it exists with the same content; raises if its content
     differs."""
     make_room(out)
-    fresh = out.with_name(f".{out.name}.{os.getpid()}.new")
     try:
         if out.exists():
             if out.stat().st_size == len(data) and out.read_bytes() == data:
@@ -66,14 +66,7 @@ def write_once(out: Path, data: bytes) -> bool:
                 f"--out {out} exists and holds something else: nothing was overwritten; choose another --out, or move "
                 f"it away"
             )
-        try:
-            with fresh.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.rename(out)
-        finally:
-            fresh.unlink(missing_ok=True)
+        write_whole(out, data)
     except OSError as error:
         raise LocalFault(f"{out} can't be written ({error.strerror}): make room, or choose another --out") from error
     return True

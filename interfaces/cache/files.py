@@ -22,7 +22,7 @@ from ...engine.store.snapshot import Snapshot
 from ...engine.store.snapshot_writer import SnapshotCounts, pack, take
 from ...format import count_text, size_text
 from ...wiring import Settings
-from ..terminal.output import note, say, say_json
+from ..terminal.output import note, say, say_json, say_result
 
 # A manifest has times in whole seconds.
 _ENDED_WITHIN_S = 1.0
@@ -38,10 +38,11 @@ def export_snapshot(run: Path, manifest: dict[str, Any], file: Path, cache: str 
         finally:
             opened.close()
         note_in_manifest(run, snapshot=packed.digest)
-    if as_json:
-        say_json({"file": str(file), "cache": str(folder), **structs.asdict(packed)})
-    else:
-        say(_snapshot_text(file, packed))
+    say_result(
+        as_json,
+        lambda: {"file": str(file), "cache": str(folder), **structs.asdict(packed)},
+        lambda: _snapshot_text(file, packed),
+    )
     if packed.newer:
         note(
             f"millstream: {packed.newer:,} of these came after the run had ended: another run has asked again, and a "

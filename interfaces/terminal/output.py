@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from ...report.text import inert
@@ -55,6 +56,14 @@ def say_json(value: Any) -> None:
     import orjson
 
     _write_result(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def say_result(is_json: bool, value: Callable[[], Any], text: Callable[[], str]) -> None:
+    """Writes a verb's result to stdout: as one JSON object, or as a text for a person."""
+    if is_json:
+        say_json(value())
+    else:
+        say(text())
 
 
 def _write_result(text: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ....configuration import values
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
-from ...terminal.output import say, say_json
+from ...terminal.output import say, say_result
 
 if TYPE_CHECKING:
     from ....bench.evaluation.door.benchmark import ItemBenchmark
@@ -90,10 +90,7 @@ def _stats(options: argparse.Namespace) -> int:
 
     with _opened(_folder(options.cache), read_only=True) as cache:
         contents = take_stock(cache.entries(), cache.statistics())
-    if options.json:
-        say_json(contents.as_dict())
-    else:
-        say(contents_text(contents))
+    say_result(options.json, lambda: contents.as_dict(), lambda: contents_text(contents))
     return DONE
 
 

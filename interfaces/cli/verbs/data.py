@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ....bench.evaluation.door.declarations import declarations, find
 from ....configuration.errors import UsageError
 from ....configuration.options import add_output, add_sending
-from ...terminal.output import say, say_json
+from ...terminal.output import say_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,10 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return watch_on_stderr(is_shown=not options.no_progress)(engine, total, already, item)
 
     report = command.run(options, watch)
-    if options.json:
-        say_json(report.fields)
-    else:
-        say(report.text(_columns()))
+    say_result(options.json, lambda: report.fields, lambda: report.text(_columns()))
     if report.error:
         raise UsageError(report.error)
     return report.exit_code

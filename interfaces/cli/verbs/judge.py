@@ -10,7 +10,7 @@ from ....configuration.declared_options import flag, read_kept
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.options import SendingOptions, add_output, add_sending
 from ....configuration.values import EFFORT, ModelName
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, say, say_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,10 +119,7 @@ def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
     for remark in prepared.notes:
         note(f"millstream: {remark}")
     planned = forecast_of(prepared, forecast(prepared, looks_into_cache=not options.no_cache_check))
-    if options.json:
-        say_json(planned.as_json())
-    else:
-        say(tell(planned))
+    say_result(options.json, lambda: planned.as_json(), lambda: tell(planned))
     return DONE
 
 
@@ -152,10 +149,7 @@ def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namesp
     from ....bench.evaluation.reading.agreement_text import panel_json, panel_text
 
     panel = _panel_of(folder)
-    if options.json:
-        say_json({**(summary or {}), "panel": panel_json(panel)})
-    else:
-        say(panel_text(panel))
+    say_result(options.json, lambda: {**(summary or {}), "panel": panel_json(panel)}, lambda: panel_text(panel))
     return WITH_FAILURES if any(each.is_unmeasured for each in panel.replies) else DONE
 
 

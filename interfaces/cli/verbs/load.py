@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....bench.load.options import add_arguments as add_arguments
 from ....configuration.errors import UsageError
-from ...terminal.output import note, note_error, say, say_json
+from ...terminal.output import note, note_error, say, say_json, say_result
 
 if TYPE_CHECKING:
     from ....bench.load.spec import LoadSpec
@@ -47,10 +47,7 @@ def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
 
     # A process started with stderr closed has none.
     carried = carry_out(spec, LoadDisplay(None if options.no_progress else sys.stderr).showing)
-    if options.json:
-        say_json(msgspec.to_builtins(carried.load))
-    else:
-        say(tell(carried.load, spec.out))
+    say_result(options.json, lambda: msgspec.to_builtins(carried.load), lambda: tell(carried.load, spec.out))
     if carried.end.fault is not None:
         note_error(f"millstream: {carried.end.fault}")
         return carried.exit_code

@@ -15,7 +15,7 @@ from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
 from ....configuration.options import add_sending
 from ....report.text import table
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, say_result
 
 if TYPE_CHECKING:
     from ....configuration.configuration import Configuration
@@ -60,10 +60,11 @@ def run(options: argparse.Namespace) -> int:
     providers, models, engine_rows = _providers(settings), _models(settings), searches(settings)
     for trouble in troubles_of_others(settings):
         note(f"millstream: {trouble}")
-    if options.json:
-        say_json({"providers": providers, "searches": engine_rows, "models": models})
-    else:
-        say(_text(providers, tell(engine_rows), models))
+    say_result(
+        options.json,
+        lambda: {"providers": providers, "searches": engine_rows, "models": models},
+        lambda: _text(providers, tell(engine_rows), models),
+    )
     return DONE
 
 
@@ -96,10 +97,11 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
     if sending.mode is None:
         settings = structs.replace(settings, mode="live")
     checks, lists = check(models, settings), list_differences(models, settings)
-    if is_json:
-        say_json({"checks": as_json(checks), "lists": lists})
-    else:
-        say("\n".join([*(line(one, settings) for one in checks), *lists]))
+    say_result(
+        is_json,
+        lambda: {"checks": as_json(checks), "lists": lists},
+        lambda: "\n".join([*(line(one, settings) for one in checks), *lists]),
+    )
     return exit_code_of(checks)
 
 

@@ -11,7 +11,7 @@ from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
 from ....configuration.values import WholeNumber
 from ....format import dollars, span_text
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, say_result
 from . import run as run_verb
 
 if TYPE_CHECKING:
@@ -71,10 +71,11 @@ def run(options: argparse.Namespace) -> int:
             texts.append(text)
     # As for runs: a signal before 4 before 3.
     code = max((pilot.exit_code for pilot in pilots), default=DONE)
-    if options.json:
-        say_json({"exit_code": code, "runs": plans})
-    else:
-        say("\n\n".join([*texts, *_total(forecasts), *([_meaning(code)] if code else [])]))
+    say_result(
+        options.json,
+        lambda: {"exit_code": code, "runs": plans},
+        lambda: "\n\n".join([*texts, *_total(forecasts), *([_meaning(code)] if code else [])]),
+    )
     return code
 
 

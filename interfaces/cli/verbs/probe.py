@@ -11,7 +11,7 @@ from ....bench.probe.caps import IN_FLIGHT, MAX_CALLS, MAX_COST, TIMEOUT_S
 from ....configuration import values
 from ....configuration.declared_options import flag
 from ....configuration.options import add_output, add_sending
-from ...terminal.output import note, note_error, say, say_json
+from ...terminal.output import note, note_error, say_result
 
 HELP = "find a provider's quotas under a spending cap, and write them as a lanes file"
 EXAMPLES = ("probe openai/gpt-6-luna --max-cost 0.20 --out lanes.toml",)
@@ -71,10 +71,7 @@ def run(options: argparse.Namespace) -> int:
         note(f"millstream: {line}")
     # A process started with stderr closed has none.
     report = carry_out(spec, partial(ProbeDisplay, None if options.no_progress else sys.stderr))
-    if options.json:
-        say_json(as_json(report))
-    else:
-        say(tell(report))
+    say_result(options.json, lambda: as_json(report), lambda: tell(report))
     if report.end.fault is not None:
         note_error(f"millstream: {report.end.fault}")
     text = lanes_text(report)

@@ -11,7 +11,7 @@ from ....configuration.benchmark_options import add_readings, given_to, words_gi
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.values import Text
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, say_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,10 +82,7 @@ def run(options: argparse.Namespace) -> int:
     runs += [read_counts(path, readings) for path in tables]
     note("millstream: computing the tables, drawing the figures")
     written = write(runs, out, chosen)
-    if options.json:
-        say_json(_as_json(written))
-    else:
-        say(_text(written))
+    say_result(options.json, lambda: _as_json(written), lambda: _text(written))
     return WITH_FAILURES if written.unmeasured else DONE
 
 
@@ -101,10 +98,7 @@ def _run_on_load_tests(options: argparse.Namespace) -> int:
     out = place_of(list(dict.fromkeys(paths)), options.out)
     note("millstream: computing the tables, drawing the figures")
     written = write(paths, out)
-    if options.json:
-        say_json(as_json(written))
-    else:
-        say(told(written))
+    say_result(options.json, lambda: as_json(written), lambda: told(written))
     return WITH_FAILURES if written.unmeasured else DONE
 
 

@@ -22,7 +22,7 @@ from ....configuration.options import (
 )
 from ....configuration.values import Text
 from ....format import command_text
-from ...terminal.output import note, note_error, say, say_json
+from ...terminal.output import note, note_error, say, say_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,10 +192,7 @@ def carry_out(
         results.append(execute(each, manner))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
-    if options.json:
-        say_json(as_json(results))
-    else:
-        say(tell(results))
+    say_result(options.json, lambda: as_json(results), lambda: tell(results))
     code = exit_code_of(results)
     for result in results:
         if result.end.fault is not None:

@@ -14,7 +14,7 @@ from ....configuration.errors import DONE, SIGNAL
 from ....configuration.options import add_sending
 from ....configuration.values import Text, WholeNumber, WordChoice
 from ....format import cost_of_calls, count_text
-from ...terminal.output import note, say, say_json
+from ...terminal.output import note, say, say_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,10 +77,7 @@ def run(options: argparse.Namespace) -> int:
         options.host, options.port, port_file, options.repeats == "count", note if options.log else None
     )
     ended = run_in_loop(serve(settings, configuration.gateway, place, note if options.json else say))
-    if options.json:
-        say_json(ended.summary)
-    else:
-        say(summary_text(ended.summary))
+    say_result(options.json, lambda: ended.summary, lambda: summary_text(ended.summary))
     if ended.was_cut:
         note("millstream serve: requests under way were cut off; what had come is in the cache")
         return SIGNAL + (ended.signal or 0)
