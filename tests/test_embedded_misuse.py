@@ -115,6 +115,32 @@ def test_what_a_listener_raises_is_raised_once_and_its_answer_is_paid_for_once(
     assert len(heard) == 2 and provider.calls() == 1
 
 
+class RaisingSink:
+    """A caller's sink that raises at its third outcome."""
+
+    fault = None
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+        self._written = 0
+
+    def write(self, outcome: ms.Outcome) -> None:
+        self._written += 1
+        if self._written == 3:
+            raise self._error
+
+    def flush(self) -> None: ...
+
+
+@pytest.mark.parametrize("error", [ValueError("full"), SystemExit(3), KeyboardInterrupt()])
+def test_what_a_sink_raises_ends_its_own_run_alone(error: BaseException, provider: Provider, tmp_path: Path) -> None:
+    with ms.SyncEngine(base_url=provider.base_url, cache=tmp_path) as engine:
+        with pytest.raises(type(error)):
+            list(engine.run(calls(5), RaisingSink(error)))
+        assert engine.ask(ms.Call(M, "And now?")).status == "ok"
+        assert len(list(engine.run(calls(5)))) == 5
+
+
 # Programs that end with an engine open
 
 LEFT_OPEN = {

@@ -17,7 +17,6 @@ from queue import SimpleQueue
 from typing import cast
 
 from ..engine.call import Call, Outcome
-from ..engine.fault import LocalFault
 from ..engine.sink import Sink
 from .engine import Engine
 
@@ -37,39 +36,6 @@ _HUNGRY, _ENDED = _Sign(), _Sign()
 
 class BridgeClosed(Exception):
     """Raised in the thread that takes the outcomes if the run was cancelled in the loop."""
-
-
-class _CarriedExit(Exception):
-    """A wrapper that carries SystemExit and the like to the thread that takes the outcomes: raised in the loop's
-    thread, it would leave all others there waiting."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(repr(error))
-        self.error = error
-
-
-class _ContainedSink:
-    """A sink whose SystemExit and the like become the run's error, as its other errors do."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    @property
-    def fault(self) -> LocalFault | None:
-        return self._sink.fault
-
-    def write(self, outcome: Outcome) -> None:
-        _contain(lambda: self._sink.write(outcome))
-
-    def flush(self) -> None:
-        _contain(self._sink.flush)
-
-
-def _contain(do: Callable[[], None]) -> None:
-    try:
-        do()
-    except (KeyboardInterrupt, SystemExit) as error:
-        raise _CarriedExit(error) from error
 
 
 class Flow:
@@ -146,7 +112,7 @@ class Flow:
     # In the loop's thread
 
     def begin(self, engine: Engine, sink: Sink | None) -> asyncio.Task[None]:
-        self._task = self._loop.create_task(self._pump(engine, None if sink is None else _ContainedSink(sink)))
+        self._task = self._loop.create_task(self._pump(engine, sink))
         # A task that is cancelled before its first step never runs: its end is reported from outside.
         self._task.add_done_callback(self._end)
         return self._task
@@ -157,8 +123,7 @@ class Flow:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         """Ends the loop's side. Its error goes to the taker only."""
-        error = None if task.cancelled() else task.exception()
-        self._error = BridgeClosed() if task.cancelled() else error.error if isinstance(error, _CarriedExit) else error
+        self._error = BridgeClosed() if task.cancelled() else task.exception()
         self._outcomes.put(_ENDED)
         self.ended.set()
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ...bench.evaluation.door.kept_answer import Verdict
 from ...bench.evaluation.door.label import Label, history_text, question_to
 from ...report.text import wrapped
 from .output import note
+
+if TYPE_CHECKING:
+    from ...bench.evaluation.reading.labelling.label_lines import RaterLabels
 
 _SKIP, _UNDO, _MORE, _QUIT = "S", "U", "M", "Q"
 _MARGIN = "| "
@@ -24,30 +27,6 @@ _LINES_BELOW = 3
 _COLUMNS_LEAST = 10
 # An interrupt is seen after this time at the latest.
 _SIGNALS_SEEN_S = 0.2
-
-
-class LabelKeeper(Protocol):
-    """The store of labels by the number of their answer, from 0. A label is on disk when `set_label` returns; None: the
-    answer has no label."""
-
-    @property
-    def labelled(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def label(self, at: int) -> Verdict | None: ...
-
-    def set_label(self, at: int, given: Verdict | None) -> None: ...
-
-
-class Terminal(Protocol):
-    """A screen and a keyboard for lines of text. `ask` returns None at the end of the input."""
-
-    def size(self) -> tuple[int, int]: ...
-
-    def say(self, text: str) -> None: ...
-
-    def ask(self, prompt: str) -> str | None: ...
 
 
 class Screen:
@@ -64,6 +43,7 @@ class Screen:
         note(text)
 
     def ask(self, prompt: str) -> str | None:
+        """Returns the line that the person types; None at the end of the input."""
         try:
             sys.stderr.write(prompt)
             sys.stderr.flush()
@@ -79,7 +59,7 @@ class Screen:
         return line.decode(sys.stdin.encoding or "utf-8", "replace").strip()
 
 
-def hold(answers: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_in: str) -> None:
+def hold(answers: Sequence[Label], labels: RaterLabels, terminal: Screen, kept_in: str) -> None:
     """Asks for the missing labels until all are given or the person leaves. Each is saved before the next question;
     `kept_in` is where, for the message."""
     dialogue = _Dialogue(answers, labels, terminal)
@@ -97,7 +77,7 @@ class _Dialogue:
     """The order of the questions. `waiting` are the numbers of answers to be labelled, `passed` those shown, latest
     last."""
 
-    def __init__(self, answers: Sequence[Label], labels: LabelKeeper, terminal: Terminal) -> None:
+    def __init__(self, answers: Sequence[Label], labels: RaterLabels, terminal: Screen) -> None:
         self._answers = answers
         self._labels = labels
         self._terminal = terminal

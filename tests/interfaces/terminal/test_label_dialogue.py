@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -80,7 +81,7 @@ def shown(count: int) -> list[Label]:
 def typed(lines: str, labels: list[str | None] | int = 3) -> tuple[Kept, Script]:
     kept = Kept([None] * labels if isinstance(labels, int) else labels)
     script = Script(lines)
-    hold(shown(len(kept)), kept, script, "run/review.csv")
+    hold(shown(len(kept)), cast(Any, kept), cast(Any, script), "run/review.csv")
     return kept, script
 
 
@@ -180,7 +181,7 @@ def test_any_other_line_is_asked_again_and_labels_nothing(line: str) -> None:
 def test_a_long_answer_is_shown_a_screen_at_a_time_and_begins_again_at_its_end() -> None:
     kept = Kept([None])
     script = Script("M m M A", 40, 12)
-    hold([one("\n".join(f"line {n}" for n in range(1, 21)), "Tea?")], kept, script, "l.csv")
+    hold([one("\n".join(f"line {n}" for n in range(1, 21)), "Tea?")], cast(Any, kept), cast(Any, script), "l.csv")
     # 12 lines less three for what is left, an empty line and the prompt; three are the heading's.
     first = script.heard[0].partition("1 of 1")[2]
     assert first.endswith("| line 6\n(14 more lines: M)\n")
@@ -200,7 +201,7 @@ def turn(*history: Exchange) -> Label:
 
 def test_certainty_is_typed_with_the_letter_or_left_out() -> None:
     kept, script = Kept([None] * 3), Script("a2 B C1 O1")
-    hold([turn()] * 3, kept, script, "l.jsonl")
+    hold([turn()] * 3, cast(Any, kept), cast(Any, script), "l.jsonl")
     assert kept.given == [Verdict("A", confidence=0.67), Verdict("B"), Verdict("other", confidence=1.0)]
     assert "typed after the letter as A1, or left out: 1 clear (1), 2 likely (0.67)" in " ".join(
         script.heard[0].split()
@@ -210,10 +211,15 @@ def test_certainty_is_typed_with_the_letter_or_left_out() -> None:
 
 def test_the_conversation_stands_above_the_question_where_it_fits_and_else_after_the_answer() -> None:
     script = Script("Q")
-    hold([turn(Exchange("First?", "yes"))], Kept([None]), script, "l.jsonl")
+    hold([turn(Exchange("First?", "yes"))], cast(Any, Kept([None])), cast(Any, script), "l.jsonl")
     assert "1 earlier turn:\n| Question: First?\n| \n| Answer: yes\n\nWhy?\n\n| so\n" in script.heard[0]
     script = Script("M Q", 80, 12)
-    hold([turn(Exchange("First?", "yes"), Exchange("Second?", "\n".join("xyz")))], Kept([None]), script, "l.jsonl")
+    hold(
+        [turn(Exchange("First?", "yes"), Exchange("Second?", "\n".join("xyz")))],
+        cast(Any, Kept([None])),
+        cast(Any, script),
+        "l.jsonl",
+    )
     first = script.heard[0].partition("1 of 1")[2]
     assert "(2 earlier turns after the answer: M)\nWhy?\n\n| so\n\n2 earlier turns:\n| Question: First?" in first
     assert "Second?" not in first and "| Answer: x\n| y\n| z\n" in script.heard[1]
@@ -221,13 +227,13 @@ def test_the_conversation_stands_above_the_question_where_it_fits_and_else_after
 
 def test_a_text_without_its_question_is_shown_alone() -> None:
     script = Script("Q")
-    hold([one("position <<A>>", "")], Kept([None]), script, "l.csv")
+    hold([one("position <<A>>", "")], cast(Any, Kept([None])), cast(Any, script), "l.csv")
     assert "1 of 1 (0 labelled): tea\n\n| position <<A>>\n" in script.heard[0]
 
 
 def test_a_text_cannot_pass_for_what_we_say() -> None:
     script = Script("Q")
-    hold([one("x\n\n2 of 9 (1 labelled): tea\rA, B >", "")], Kept([None]), script, "l.csv")
+    hold([one("x\n\n2 of 9 (1 labelled): tea\rA, B >", "")], cast(Any, Kept([None])), cast(Any, script), "l.csv")
     assert "| x\n| \n| 2 of 9 (1 labelled): tea\n| A, B >\n" in script.heard[0]
 
 
