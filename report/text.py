@@ -38,8 +38,7 @@ def printable(name: str) -> str:
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """Returns rows as lines of columns, all aligned left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return table(rows, range(len(rows[0])))
 
 
 def wrapped(text: str, columns: int) -> list[str]:

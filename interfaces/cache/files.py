@@ -6,11 +6,13 @@ Owns the choice of cache and file, and the messages. Writers: the engine's snaps
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ...bench.evaluation.door.registry import options_of
 from ...configuration.errors import DONE, WITH_FAILURES, UsageError
@@ -22,7 +24,7 @@ from ...engine.store.snapshot import Snapshot
 from ...engine.store.snapshot_writer import SnapshotCounts, pack, take
 from ...format import count_text, size_text
 from ...wiring import Settings
-from ..terminal.output import note, say, say_json, say_result
+from ..terminal.output import note, say_result
 
 # A manifest has times in whole seconds.
 _ENDED_WITHIN_S = 1.0
@@ -32,17 +34,10 @@ def export_snapshot(run: Path, manifest: dict[str, Any], file: Path, cache: str 
     folder = _cache_of(run, manifest, cache)
     _check_is_free(file)
     with holding(run):
-        opened = _opened(folder)
-        try:
-            packed = pack(opened, keys_of(run), file, until=_ended(manifest))
-        finally:
-            opened.close()
+        with opened(folder, "name the run's with --cache") as store:
+            packed = pack(store, keys_of(run), file, until=_ended(manifest))
         note_in_manifest(run, snapshot=packed.digest)
-    say_result(
-        as_json,
-        lambda: {"file": str(file), "cache": str(folder), **structs.asdict(packed)},
-        lambda: _snapshot_text(file, packed),
-    )
+    _say(file, folder, packed, _snapshot_text(file, packed), as_json=as_json)
     if packed.newer:
         note(
             f"millstream: {packed.newer:,} of these came after the run had ended: another run has asked again, and a "
@@ -62,41 +57,31 @@ def export_warc(run: Path, manifest: dict[str, Any], file: Path, cache: str | No
     folder = _cache_of(run, manifest, cache)
     _check_is_free(file)
     about = {"isPartOf": f"run {manifest.get('run_id')}", "robots": "obey"}
-    opened = _opened(folder)
-    try:
-        written = write_warc(opened, keys_of(run), file, about)
-    finally:
-        opened.close()
-    if as_json:
-        say_json({"file": str(file), "cache": str(folder), **structs.asdict(written)})
-    else:
-        silent = f"; {written.silent:,} more hosts gave none" if written.silent else ""
-        say(f"{file}: {count_text(written.responses, 'response')} of pages ({size_text(written.bytes)}){silent}")
+    with opened(folder, "name the run's with --cache") as store:
+        written = write_warc(store, keys_of(run), file, about)
+    silent = f"; {written.silent:,} more hosts gave none" if written.silent else ""
+    text = f"{file}: {count_text(written.responses, 'response')} of pages ({size_text(written.bytes)}){silent}"
+    _say(file, folder, written, text, as_json=as_json)
     if not written.responses:
         note("millstream: this run fetched no page that the cache still holds")
     return DONE
 
 
 def import_snapshot(file: Path, cache: str | None, *, as_json: bool) -> int:
-    snapshot = Snapshot(file)
-    try:
-        folder = Settings(cache=None if cache is None else Path(cache).expanduser()).cache_folder()
-        opened = Cache(folder)
-        try:
-            taken = take(snapshot, opened)
-        finally:
-            opened.close()
-    finally:
-        snapshot.close()
-    if as_json:
-        say_json({"file": str(file), "cache": str(folder), **structs.asdict(taken)})
-    else:
-        there = taken.records - taken.added
-        say(
-            f"{folder}: {count_text(taken.added, 'record')} taken from {file}"
-            f"{f', {there:,} were there already' if there else ''}; digest {taken.digest}"
-        )
+    folder = cache_at(cache)
+    with closing(Snapshot(file)) as snapshot, closing(Cache(folder)) as store:
+        taken = take(snapshot, store)
+    there = taken.records - taken.added
+    text = (
+        f"{folder}: {count_text(taken.added, 'record')} taken from {file}"
+        f"{f', {there:,} were there already' if there else ''}; digest {taken.digest}"
+    )
+    _say(file, folder, taken, text, as_json=as_json)
     return DONE
+
+
+def _say(file: Path, folder: Path, counts: Struct, text: str, *, as_json: bool) -> None:
+    say_result(as_json, lambda: {"file": str(file), "cache": str(folder), **structs.asdict(counts)}, lambda: text)
 
 
 def _snapshot_text(file: Path, packed: SnapshotCounts) -> str:
@@ -126,13 +111,23 @@ def _cache_of(run: Path, manifest: dict[str, Any], given: str | None) -> Path:
             given = options_of(manifest)[1].cache
         except (KeyError, TypeError):
             given = None
-    return Settings(cache=None if given is None else Path(given).expanduser()).cache_folder()
+    return cache_at(given)
 
 
-def _opened(folder: Path) -> Cache:
+def cache_at(folder: str | None) -> Path:
+    """Returns the folder of the cache that was named; None: the user's cache folder."""
+    return Settings(cache=None if folder is None else Path(folder).expanduser()).cache_folder()
+
+
+@contextmanager
+def opened(
+    folder: Path, what_to_do: str = "nothing has been stored there", *, read_only: bool = True
+) -> Iterator[Cache]:
+    """Opens a cache during the block. Raises LocalFault, with what to do, if there is none."""
     if not (folder / "data.mdb").exists():
-        raise LocalFault(f"cache {folder} does not exist: name the run's with --cache")
-    return Cache(folder, read_only=True)
+        raise LocalFault(f"cache {folder} does not exist: {what_to_do}")
+    with closing(Cache(folder, read_only=read_only)) as store:
+        yield store
 
 
 def _check_is_free(file: Path) -> None:

@@ -126,7 +126,12 @@ def evaluate(
         names = ", ".join(EvaluateOptions.__annotations__)
         raise TypeError(f"evaluate() has no option {sorted(unknown)[0]!r}: it has {names}")
     prepared = _prepared(task, (models,) if isinstance(models, str) else tuple(models), Path(out).absolute(), options)
-    manner = ExecutionOptions(retry=retry, watch=_watch_on_stderr() if progress else unwatched)
+    watch: Watch = unwatched
+    if progress:
+        from ..terminal.progress import watch_on_stderr
+
+        watch = watch_on_stderr()
+    manner = ExecutionOptions(retry=retry, watch=watch)
     with shown_remarks():
         for line in unused_lanes([prepared.settings]):
             remark(line)
@@ -280,9 +285,3 @@ def _evaluation(result: RunResult, page: Path | None) -> Evaluation:
         stops=(why(result.end),) if result.pending else (),
         report=page,
     )
-
-
-def _watch_on_stderr() -> Watch:
-    from ..terminal.progress import watch_on_stderr
-
-    return watch_on_stderr()

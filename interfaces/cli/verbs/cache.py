@@ -7,8 +7,6 @@ Owns the arguments and the opening and closing of the cache. `stats` and `why` o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from ....bench.evaluation.door.run_line import RunLine, StoredCall
     from ....configuration.options import SendingOptions
     from ....engine.call import Call
-    from ....engine.store.cache import Cache
     from ....wiring import Settings
 
 HELP = "the stored answers: stats, why, prune, export, import"
@@ -87,8 +84,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _stats(options: argparse.Namespace) -> int:
     from ...cache.contents import contents_text, take_stock
+    from ...cache.files import cache_at, opened
 
-    with _opened(_folder(options.cache), read_only=True) as cache:
+    with opened(cache_at(options.cache)) as cache:
         contents = take_stock(cache.entries(), cache.statistics())
     say_result(options.json, lambda: contents.as_dict(), lambda: contents_text(contents))
     return DONE
@@ -97,7 +95,9 @@ def _stats(options: argparse.Namespace) -> int:
 def _prune(options: argparse.Namespace) -> int:
     if options.older_than is None and not options.all:
         raise UsageError("cache prune: expected --older-than AGE or --all, got neither: nothing was dropped")
-    with _opened(_folder(options.cache), read_only=False) as cache:
+    from ...cache.files import cache_at, opened
+
+    with opened(cache_at(options.cache), read_only=False) as cache:
         before = cache.statistics()
         dropped = cache.prune(older_than_s=options.older_than)
     kept = before.entries + before.private_entries - dropped.answers
@@ -142,10 +142,11 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _explained(call: Call, settings: Settings) -> list[str]:
+    from ...cache.files import opened
     from ...cache.why import encoded_call, explain
 
     encoded = encoded_call(call, settings)
-    with _opened(settings.cache_folder(), read_only=True) as cache:
+    with opened(settings.cache_folder()) as cache:
         return explain(cache, encoded)
 
 
@@ -171,6 +172,7 @@ def _call_explained(stored: StoredCall, sending: SendingOptions) -> list[str]:
 
 def _keys_explained(line: RunLine, sending: SendingOptions) -> list[str]:
     from ....bench.evaluation.reading.stored_calls import first_id, keyed_lines
+    from ...cache.files import cache_at, opened
     from ...cache.why import explain_keys
 
     lines = keyed_lines(line)
@@ -180,7 +182,7 @@ def _keys_explained(line: RunLine, sending: SendingOptions) -> list[str]:
         if counts and not any(each.get("pending") for each in counts):
             raise UsageError(f"{line.folder} has no record {line.id!r}{whose}: its ids are as {first_id(line.folder)}")
         return [f"{line.folder} has no record {line.id!r}{whose} yet: its calls are known once it has one"]
-    with _opened(_folder(sending.cache), read_only=True) as cache:
+    with opened(cache_at(sending.cache)) as cache:
         return [text for each in lines for text in explain_keys(cache, each)]
 
 
@@ -239,23 +241,3 @@ def _line_of(options: argparse.Namespace) -> tuple[ItemBenchmark[Any], RunLine, 
         **({"temperature": options.temperature} if "temperature" in options else {}),
     )
     return benchmark_of(folder), line, SendingOptions(cache=options.cache).over(kept)
-
-
-def _folder(cache: str | None) -> Path:
-    from ....wiring import Settings
-
-    return Settings(cache=None if cache is None else Path(cache).expanduser()).cache_folder()
-
-
-@contextmanager
-def _opened(folder: Path, *, read_only: bool) -> Iterator[Cache]:
-    from ....engine.fault import LocalFault
-    from ....engine.store.cache import Cache
-
-    if not (folder / "data.mdb").exists():
-        raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
-    cache = Cache(folder, read_only=read_only)
-    try:
-        yield cache
-    finally:
-        cache.close()

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....configuration.data_files import make_room
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
 from ....configuration.values import Text
@@ -106,14 +107,5 @@ def _targets(sources: Sequence[RecordSource], out: str | None) -> list[Path]:
     if twice is not None:
         raise UsageError(f"{twice}: two runs would be written there: export them one by one, each with its own --out")
     if folder is not None:
-        _make(folder)
+        make_room(targets[0])
     return targets
-
-
-def _make(folder: Path) -> None:
-    from ....engine.fault import LocalFault
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LocalFault(f"{folder} can't be made ({error.strerror}): choose another --out") from error

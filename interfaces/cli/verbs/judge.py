@@ -11,6 +11,7 @@ from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.options import SendingOptions, add_output, add_sending
 from ....configuration.values import EFFORT, ModelName
 from ...terminal.output import note, say, say_result
+from .resume import manifest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from ....bench.evaluation.reading.judging.preparation import JudgingOrder, prepare
     from ....configuration.configuration import read_configuration
 
-    manifest = _manifest_of(folder)
+    manifest = manifest_of(folder)
     sending: SendingOptions = options.sending.over(_sending_of_judges(folder)).over(_sending_of(manifest))
     return prepare(
         JudgingOrder(
@@ -102,14 +103,6 @@ def _sending_of_judges(folder: Path) -> SendingOptions:
     if not (folder / FILES.manifest).exists():
         return SendingOptions()
     return read_kept(SendingOptions, read_manifest(folder, FILES.manifest)["options"]["sending"])
-
-
-def _manifest_of(folder: Path) -> dict[str, Any]:
-    from ...batch.place import check_is_no_batch
-    from .resume import manifest_of
-
-    check_is_no_batch(folder)
-    return manifest_of(folder)
 
 
 def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
@@ -157,7 +150,7 @@ def _panel_of(folder: Path) -> Panel:
     from ....bench.evaluation.door.registry import benchmark_of
     from ....bench.evaluation.reading.judging.folder_panel import read_panel
 
-    manifest = _manifest_of(folder)
+    manifest = manifest_of(folder)
     panel = read_panel(folder, benchmark_of(folder).judging(manifest))
     if panel is None:
         raise UsageError(f"{folder} holds no judgements yet: name a judge with --judge PROVIDER/MODEL")

@@ -44,9 +44,7 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from ....bench.evaluation.planning.item_plan import prepare
     from ....bench.evaluation.planning.preparation import in_sweep
     from ....configuration.configuration import read_configuration
-    from ...batch.place import check_is_no_batch
 
-    check_is_no_batch(folder)
     manifest = manifest_of(folder)
     try:
         run, kept = options_of(manifest)
@@ -70,10 +68,12 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """Returns the manifest of a run's folder. Raises UsageError if there is none."""
+    """Returns the manifest of a run's folder. Raises UsageError if there is none, or it is a batch's."""
     from ....bench.load.folder import CALLS
     from ....engine.runs.run_folder import MANIFEST, no_folder_at, read_manifest
+    from ...batch.place import check_is_no_batch
 
+    check_is_no_batch(folder)
     if (folder / MANIFEST).exists():
         return read_manifest(folder)
     inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")) if folder.is_dir() else []
