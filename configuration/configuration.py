@@ -63,7 +63,7 @@ _LANE: _Kinds = {
 }
 _PROVIDER: _Kinds = {
     "kind": values.WordChoice(tuple(KINDS)),
-    "base_url": values.BaseUrl(),
+    "base_url": values.BASE_URL,
     "key": values.Variable("key"),
     "identity": values.Text("a name that stands for the address in keys of calls"),
     "version": values.Text("a version of the API"),
@@ -85,7 +85,7 @@ _MODEL: _Kinds = {
     "temperature": values.WordChoice(get_args(Temperature)),
     "efforts": values.Several(values.EFFORT),
     "answers_as": values.ModelName(),
-    "extra": values.BodyFields(),
+    "extra": values.BODY_FIELDS,
 }
 
 

@@ -18,7 +18,7 @@ from msgspec import NODEFAULT, Meta, Struct, structs
 
 from . import values
 from .errors import UsageError
-from .values import NONE, AnyText, FilePath, ModelName, Number, Several, Switch, ValueKind, WholeNumber, WordChoice
+from .values import ANY_TEXT, NONE, FilePath, ModelName, Number, Several, Switch, ValueKind, WholeNumber, WordChoice
 
 _S = TypeVar("_S", bound=Struct)
 _T = TypeVar("_T")
@@ -356,7 +356,7 @@ def _kind_of(plain: Any, name: str, meta: Meta) -> ValueKind[Any] | None:
     if plain is float:
         return Number(f"a number ({name})", _first(meta.ge, meta.gt, -_MOST), _first(meta.le, meta.lt, _MOST))
     if plain is str:
-        return AnyText()
+        return ANY_TEXT
     if plain is Path:
         return FilePath("the path of a file or folder")
     words = get_args(plain) if get_origin(plain) is Literal else ()

@@ -15,7 +15,9 @@ from msgspec import Struct, structs
 
 from .declared_options import DeclaredOption, Option, add_flags, declared, made_from
 from .values import (
+    AGE,
     ALLOWED_HOST,
+    BASE_URL,
     CACHE_FOLDER,
     CONCURRENCY,
     MAX_COST,
@@ -24,8 +26,6 @@ from .values import (
     SINK_NAME,
     TIMEOUT,
     TPM,
-    Age,
-    BaseUrl,
     FilePath,
     WordChoice,
 )
@@ -40,7 +40,7 @@ class CallOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
     base_url: Annotated[
         str | None,
-        Option(BaseUrl(), "URL", "send every model's calls to this address, in the protocol of the model's provider"),
+        Option(BASE_URL, "URL", "send every model's calls to this address, in the protocol of the model's provider"),
     ] = None
     rpm: Annotated[float | None, Option(RPM, "N", "requests a minute, for each model's lane")] = None
     tpm: Annotated[float | None, Option(TPM, "N", "input and output tokens a minute, for each model's lane")] = None
@@ -85,7 +85,7 @@ class SendingOptions(CallOptions, frozen=True):
 
     max_age: Annotated[
         float | None,
-        Option(Age(), "AGE", "searches and pages of earlier runs are taken if younger: 90m, 12h, 7d (default: 24h)"),
+        Option(AGE, "AGE", "searches and pages of earlier runs are taken if younger: 90m, 12h, 7d (default: 24h)"),
     ] = None
     snapshot: Annotated[
         str | None,
@@ -99,7 +99,9 @@ class SendingOptions(CallOptions, frozen=True):
     allow_host: Annotated[
         tuple[str, ...] | None,
         Option(
+            AGE,
             ALLOWED_HOST,
+            BASE_URL,
             "HOST",
             "pages of this host may lie at an address that is not public: NAME[:PORT], *.NAME, or NAME=ADDRESS:PORT "
             "to take them from there; may be given several times",

@@ -8,7 +8,6 @@ anything begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +20,7 @@ from .declared_options import DeclaredOption, absolute_value
 from .documents import Document, Keys
 from .errors import UsageError
 from .options import SENDING, SendingOptions
-from .values import NAME, Text, ValueKind
+from .values import NAME, Parsed, Text, ValueKind
 
 _FOLDER_NAME = Text("a folder's name of letters, digits, dots and dashes", NAME)
 
@@ -41,18 +40,14 @@ class RunFile(Struct, frozen=True):
     configuration: Configuration
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """The kind of value that is any table, unchecked; it is read later."""
-
-    expected: str = "a table or a list of tables"
-
-    def read(self, value: object) -> object:
-        if not isinstance(value, dict | list) or not value:
-            raise ValueError(value)
-        return value
+def _tables(value: object) -> object:
+    if not isinstance(value, dict | list) or not value:
+        raise ValueError(value)
+    return value
 
 
+# It is any table, unchecked; it is read later.
+_TABLES = Parsed("a table or a list of tables", _tables)
 # A file is its own configuration, and sinks belong to commands.
 _RUN: Mapping[str, ValueKind[Any]] = {
     "out": Text("a folder"),
@@ -78,7 +73,7 @@ def read_run_file(
     rows = document.rows(("run",), document.values["run"])
     others = {key: find(key) for key in rows if key not in (*_RUN, *benchmarks) and isinstance(rows[key], dict | list)}
     benchmarks = {**benchmarks, **{name: other for name, other in others.items() if other is not None}}
-    kinds = {**_RUN, **dict.fromkeys(benchmarks, _Tables())}
+    kinds = {**_RUN, **dict.fromkeys(benchmarks, _TABLES)}
     run = document.table(("run",), rows, kinds, () if out else ("out",))
     base = path.absolute().parent
     folder = Path(out).absolute() if out else (base / _expanded(Path(run.pop("out")), document, "out")).absolute()

@@ -6,8 +6,9 @@ Each kind states what it expects; an error names that and the value given. Knows
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 NONE = "none"
 _T = TypeVar("_T")
@@ -42,7 +43,7 @@ def read(kind: ValueKind[_T], value: object) -> _T:
 
 def _excerpt(kind: ValueKind[Any], value: object) -> str:
     """Returns a value for a message, cut to one line, without the secrets of an address."""
-    if isinstance(value, str) and ("://" in value or isinstance(kind, BaseUrl)):
+    if isinstance(value, str) and ("://" in value or kind is BASE_URL):
         from ..engine.page_urls import shown_address
 
         # An address whose scheme was forgotten may hold a password too.
@@ -181,6 +182,14 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Parsed(Generic[_T_co]):
+    """The kind of value that `read` makes of another; it raises ValueError for an invalid one."""
+
+    expected: str
+    read: Callable[[object], _T_co]
+
+
+@dataclass(frozen=True)
 class FilePath(Text):
     """The path of a file or folder. A relative one starts at the folder of the file that holds it."""
 
@@ -218,79 +227,11 @@ class Variables(Variable):
 
 
 @dataclass(frozen=True)
-class AnyText:
-    """The kind of value that is any text; it may be empty or have several lines."""
-
-    expected: str = "a text"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str):
-            raise ValueError(value)
-        return value
-
-
-@dataclass(frozen=True)
-class BaseUrl:
-    """The kind of value that is an HTTP address without user, password and query."""
-
-    expected: str = "an address such as http://127.0.0.1:8000/v1, without a user, password or query in it"
-
-    def read(self, value: object) -> str:
-        from urllib.parse import urlsplit
-
-        if not isinstance(value, str) or not value.isprintable() or " " in value:
-            raise ValueError(value)
-        parts = urlsplit(value)
-        if parts.port == 0 or parts.fragment:  # a port out of range is a ValueError by itself
-            raise ValueError(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
-            raise ValueError(value)
-        return value.rstrip("/")
-
-
-@dataclass(frozen=True)
 class ModelName(Text):
     """The kind of value that is a model's name, as provider/model."""
 
     what: str = "a model as provider/model, such as openai/gpt-6-luna"
     form: re.Pattern[str] = re.compile(r"[^ ,*/]+/[^ ,*]+")
-
-
-@dataclass(frozen=True)
-class BodyFields:
-    """The kind of value that is a table of fields of a request's body."""
-
-    expected: str = "a table of fields of a request's body"
-
-    def read(self, value: object) -> dict[str, Any]:
-        if not isinstance(value, dict) or not value:
-            raise ValueError(value)
-        return value
-
-
-@dataclass(frozen=True)
-class SearchName:
-    """The kind of value that is a search engine, as NAME or search/NAME; it is read as search/NAME."""
-
-    expected: str = "a search engine, such as brave, searxng or corpus"
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not NAME.fullmatch(value.removeprefix("search/")):
-            raise ValueError(value)
-        return f"search/{value.removeprefix('search/')}"
-
-
-@dataclass(frozen=True)
-class Age:
-    """The kind of value that is an age with its unit, such as 12h; it is read as seconds."""
-
-    expected: str = "an age with its unit, as 90m, 12h, 30d or 8w"
-
-    def read(self, value: object) -> float:
-        match = _AGE.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
-            raise ValueError(value)
-        return float(match[1]) * _AGE_S[match[2]]
 
 
 @dataclass(frozen=True)
@@ -327,6 +268,55 @@ class Several:
         return tuple(self.kind.read(each) for each in given)
 
 
+def _any_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def _base_url(value: object) -> str:
+    from urllib.parse import urlsplit
+
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        raise ValueError(value)
+    parts = urlsplit(value)
+    if parts.port == 0 or parts.fragment:  # a port out of range is a ValueError by itself
+        raise ValueError(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        raise ValueError(value)
+    return value.rstrip("/")
+
+
+def _body_fields(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or not value:
+        raise ValueError(value)
+    return value
+
+
+def _search_name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value.removeprefix("search/")):
+        raise ValueError(value)
+    return f"search/{value.removeprefix('search/')}"
+
+
+def _age(value: object) -> float:
+    match = _AGE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(value)
+    return float(match[1]) * _AGE_S[match[2]]
+
+
+ANY_TEXT = Parsed("a text", _any_text)
+# An HTTP address; where one is expected, it is in messages without the secrets that it may hold.
+BASE_URL = Parsed(
+    "an address such as http://127.0.0.1:8000/v1, without a user, password or query in it",
+    _base_url,
+)
+BODY_FIELDS = Parsed("a table of fields of a request's body", _body_fields)
+# With or without `search/` before its name.
+SEARCH_NAME = Parsed("a search engine, such as brave, searxng or corpus", _search_name)
+# In seconds.
+AGE = Parsed("an age with its unit, as 90m, 12h, 30d or 8w", _age)
 RPM = Number("a number of requests a minute", 1)
 TPM = Number("a number of tokens a minute", 1)
 ITPM = Number("a number of input tokens a minute", 1)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ...configuration.benchmark_options import DATASET, EFFORT, JUDGE_EFFORT, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
-from ...configuration.values import FilePath, ModelName, SearchName, WholeNumber
+from ...configuration.values import SEARCH_NAME, FilePath, ModelName, WholeNumber
 from .generating.data_command import DATA as DATA
 
 TITLE = "Chameleon"
@@ -36,7 +36,7 @@ class Options(Struct, frozen=True):
     search: Annotated[
         str,
         Option(
-            SearchName(),
+            SEARCH_NAME,
             "ENGINE",
             "brave, serper, tavily, exa, searxng, google, or corpus (default: documents on this machine)",
         ),

@@ -6,7 +6,6 @@ Each kind says what it expects, as in `values`. Light, since `--help` needs it; 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from ...configuration import values
@@ -21,67 +20,46 @@ PAUSE = values.Duration("a time", may_be_zero=True)
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
-@dataclass(frozen=True)
-class Ramp:
-    """The kind of value of `--ramp`: two different rates, one of which may be 0."""
-
-    expected: str = "FROM:TO, two different numbers of calls a second, 0 to 1,000,000, as in 1:50"
-
-    def read(self, value: object) -> tuple[float, float]:
-        first, _, last = str(value).partition(":")
-        low, high = float(first), float(last)
-        if not (0 <= low <= RATE.most and 0 <= high <= RATE.most) or low == high:
-            raise ValueError(value)
-        return low, high
+def _ramp(value: object) -> tuple[float, float]:
+    first, _, last = str(value).partition(":")
+    low, high = float(first), float(last)
+    if not (0 <= low <= RATE.most and 0 <= high <= RATE.most) or low == high:
+        raise ValueError(value)
+    return low, high
 
 
-@dataclass(frozen=True)
-class Rates:
-    """The kind of value of `--steps`: several rates in order."""
-
-    expected: str = f"R,R,…, at least 2 and at most {STEPS_MAX:,} numbers of calls a second, as in 5,10,20"
-
-    def read(self, value: object) -> tuple[float, ...]:
-        rates = tuple(RATE.read(each.strip()) for each in str(value).split(","))
-        if not 2 <= len(rates) <= STEPS_MAX:
-            raise ValueError(value)
-        return rates
+def _rates(value: object) -> tuple[float, ...]:
+    rates = tuple(RATE.read(each.strip()) for each in str(value).split(","))
+    if not 2 <= len(rates) <= STEPS_MAX:
+        raise ValueError(value)
+    return rates
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """The kind of value of `--prompt-tokens`: the text of a length distribution."""
-
-    expected: str = (
-        "N, LOW-HIGH, lognormal:MEDIAN,P99 (tokens, 8 to 10,000,000, the first the smaller), or trace for those that "
-        "--replay tells"
-    )
-
-    def read(self, value: object) -> str:
-        if value != TRACE:
-            parse_lengths(str(value))
-        return str(value)
+def _lengths(value: object) -> str:
+    if value != TRACE:
+        parse_lengths(str(value))
+    return str(value)
 
 
-@dataclass(frozen=True)
-class MaxTokens:
-    """The kind of value of `--max-tokens`: one number for all answers, or `trace` for each call's own."""
-
-    expected: str = f"{MAX_TOKENS.expected}, or trace for those that --replay tells"
-
-    def read(self, value: object) -> int | str:
-        return TRACE if value == TRACE else MAX_TOKENS.read(value)
+def _max_tokens(value: object) -> int | str:
+    return TRACE if value == TRACE else MAX_TOKENS.read(value)
 
 
-@dataclass(frozen=True)
-class Percentage:
-    """The kind of value of a percentage, 0.1% to 50%; it is read as a share (0.001 to 0.5)."""
+def _percentage(value: object) -> float:
+    match = _PERCENT.fullmatch(str(value))
+    share = float(match[1]) / 100 if match is not None else 0.0
+    if not 0.001 <= share <= 0.5:
+        raise ValueError(value)
+    return share
 
-    expected: str = "a percentage from 0.1% to 50%, as in 5%"
 
-    def read(self, value: object) -> float:
-        match = _PERCENT.fullmatch(str(value))
-        share = float(match[1]) / 100 if match is not None else 0.0
-        if not 0.001 <= share <= 0.5:
-            raise ValueError(value)
-        return share
+RAMP = values.Parsed("FROM:TO, two different numbers of calls a second, 0 to 1,000,000, as in 1:50", _ramp)
+RATES = values.Parsed(f"R,R,…, at least 2 and at most {STEPS_MAX:,} numbers of calls a second, as in 5,10,20", _rates)
+LENGTHS = values.Parsed(
+    "N, LOW-HIGH, lognormal:MEDIAN,P99 (tokens, 8 to 10,000,000, the first the smaller), or trace for those that "
+    "--replay tells",
+    _lengths,
+)
+MOST_TOKENS = values.Parsed(f"{MAX_TOKENS.expected}, or trace for those that --replay tells", _max_tokens)
+# It is read as a share.
+PERCENTAGE = values.Parsed("a percentage from 0.1% to 50%, as in 5%", _percentage)

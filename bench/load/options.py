@@ -14,7 +14,7 @@ from ...configuration.options import add_output, add_sending
 from ...configuration.values import CONCURRENCY, TEMPERATURE, Duration, ModelName, Number, Text, WholeNumber, WordChoice
 from ..evaluation.door.declarations import declarations
 from .arrivals import Process
-from .option_kinds import PAUSE, RATE, TRACE, Lengths, MaxTokens, Percentage, Ramp, Rates
+from .option_kinds import LENGTHS, MOST_TOKENS, PAUSE, PERCENTAGE, RAMP, RATE, RATES, TRACE
 
 _DUE, _ASKED = "what says when calls are due", "what is asked"
 _BY_RATE = ("rate", "ramp", "steps", "goal")
@@ -60,10 +60,10 @@ class LoadOptions(Struct, frozen=True):
     ] = None
     ramp: Annotated[
         tuple[float, float] | None,
-        Option(Ramp(), "FROM:TO", "a rate that rises or falls evenly over --duration", one_of=_DUE),
+        Option(RAMP, "FROM:TO", "a rate that rises or falls evenly over --duration", one_of=_DUE),
     ] = None
     steps: Annotated[
-        list[float] | None, Option(Rates(), "R,R,…", "one rate after the other, each for --step-time", one_of=_DUE)
+        list[float] | None, Option(RATES, "R,R,…", "one rate after the other, each for --step-time", one_of=_DUE)
     ] = None
     replay: Annotated[
         str | None,
@@ -131,16 +131,14 @@ class LoadOptions(Struct, frozen=True):
     to: Annotated[float, Option(RATE, "R", "the highest rate to try (default: 1,000)", beside=("goal",))] = 1_000.0
     precision: Annotated[
         float,
-        Option(
-            Percentage(), "SHARE", "how far apart kept and missed may be in the end (default: 5%)", beside=("goal",)
-        ),
+        Option(PERCENTAGE, "SHARE", "how far apart kept and missed may be in the end (default: 5%)", beside=("goal",)),
     ] = 0.05
 
     prompt_tokens: Annotated[
         str,
         Heading("what is asked: one of the first three"),
         Option(
-            Lengths(),
+            LENGTHS,
             "LENGTH",
             "words of ours, so many tokens: N, LOW-HIGH, lognormal:MEDIAN,P99, or trace for those that --replay tells "
             "(default: 200)",
@@ -175,7 +173,7 @@ class LoadOptions(Struct, frozen=True):
     ] = False
     max_tokens: Annotated[
         int | Literal["trace"],
-        Option(MaxTokens(), "N", "the most tokens of an answer, or trace for those that --replay tells (default: 64)"),
+        Option(MOST_TOKENS, "N", "the most tokens of an answer, or trace for those that --replay tells (default: 64)"),
     ] = 64
     temperature: Annotated[float | None, Option(TEMPERATURE, "T", "as in a run (default: not sent)")] = None
     whole: Annotated[bool, Option(help="ask for whole answers; else they are streamed")] = False

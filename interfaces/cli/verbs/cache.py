@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_why(_sub(verbs, "why", "why a call is, or is not, answered from the cache"))
     prune = _sub(verbs, "prune", "drop stored answers")
     which = prune.add_mutually_exclusive_group()
-    which.add_argument("--older-than", type=flag(values.Age()), metavar="AGE", help="those older: 90m, 12h, 30d, 8w")
+    which.add_argument("--older-than", type=flag(values.AGE), metavar="AGE", help="those older: 90m, 12h, 30d, 8w")
     which.add_argument("--all", action="store_true", help="all of them")
     _add_export(_sub(verbs, "export", "write every response of a run into one file, to repeat it from that or to keep"))
     taking = _sub(verbs, "import", "take every response of a snapshot into a cache")
@@ -73,7 +73,7 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
     alone.add_argument("--prompt", metavar="TEXT|@FILE", help="the prompt, or the file that holds it")
     alone.add_argument("--max-tokens", type=flag(values.WholeNumber("tokens an answer")), metavar="N")
     alone.add_argument("--trial", type=flag(values.WholeNumber("a trial", 0)), default=0, metavar="K")
-    alone.add_argument("--base-url", type=flag(values.BaseUrl()), metavar="URL")
+    alone.add_argument("--base-url", type=flag(values.BASE_URL), metavar="URL")
     alone.add_argument("--config", metavar="FILE", help="a file with [providers]")
 
 
