@@ -10,193 +10,122 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bench.evaluation.door.ask import Ask, CallFailed
-    from .bench.evaluation.door.benchmark import ItemBenchmark
-    from .bench.evaluation.door.data_command import DataCommand, DataReport
-    from .bench.evaluation.door.item import Item
-    from .bench.evaluation.door.label import Label, LabelChoice
-    from .bench.evaluation.door.record import Record
-    from .bench.task.judge import judge
-    from .bench.task.result import Evaluation
-    from .bench.task.scorers import choice, match, numeric, regex
-    from .bench.task.task import Task
-    from .configuration.benchmark_options import SharedOptions
-    from .configuration.declared_options import Option
-    from .engine.attempts.prices import Price
-    from .engine.attempts.retry import RetryPolicy
-    from .engine.call import Call, Citation, Failure, Hit, Message, Outcome, Reply, TokenLogprob, Usage
-    from .engine.content import Image, Native, Tool, ToolCall, ToolResult
-    from .engine.endpoint import EncodeError, Fault, Request, Response
-    from .engine.events import Event
-    from .engine.fault import LocalFault, Stop, Stopped
-    from .engine.lane import Lane
-    from .engine.sink import Sink
-    from .interfaces.python.evaluate import EvaluationStopped, evaluate
-    from .metrics.statistics.comparisons import Comparison, compare
-    from .metrics.statistics.intervals import Interval, interval
-    from .providers.credentials.authorizer import Authorizer, bearer, key_in
-    from .providers.kinds import Credentials, Kind
-    from .providers.llm.protocol import Target, WireProtocol, request_of
-    from .providers.pages.page import Page
-    from .providers.search.joined import Found
-    from .providers.search.query import Reach
-    from .providers.search.table import SearchEngine
-    from .providers.table import Provider
-    from .wiring import ConfigurationError, Settings
-    from .wiring.engine import Engine
-    from .wiring.sinks import OpenedSink, open_sink
-    from .wiring.statistics import LaneStatistics, Statistics
-    from .wiring.sync_engine import SyncEngine
+    from .bench.evaluation.door.ask import Ask as Ask
+    from .bench.evaluation.door.ask import CallFailed as CallFailed
+    from .bench.evaluation.door.benchmark import ItemBenchmark as ItemBenchmark
+    from .bench.evaluation.door.data_command import DataCommand as DataCommand
+    from .bench.evaluation.door.data_command import DataReport as DataReport
+    from .bench.evaluation.door.item import Item as Item
+    from .bench.evaluation.door.label import Label as Label
+    from .bench.evaluation.door.label import LabelChoice as LabelChoice
+    from .bench.evaluation.door.record import Record as Record
+    from .bench.task.judge import judge as judge
+    from .bench.task.result import Evaluation as Evaluation
+    from .bench.task.scorers import choice as choice
+    from .bench.task.scorers import match as match
+    from .bench.task.scorers import numeric as numeric
+    from .bench.task.scorers import regex as regex
+    from .bench.task.task import Task as Task
+    from .configuration.benchmark_options import SharedOptions as SharedOptions
+    from .configuration.declared_options import Option as Option
+    from .engine.attempts.prices import Price as Price
+    from .engine.attempts.retry import RetryPolicy as RetryPolicy
+    from .engine.call import Call as Call
+    from .engine.call import Citation as Citation
+    from .engine.call import Failure as Failure
+    from .engine.call import Hit as Hit
+    from .engine.call import Message as Message
+    from .engine.call import Outcome as Outcome
+    from .engine.call import Reply as Reply
+    from .engine.call import TokenLogprob as TokenLogprob
+    from .engine.call import Usage as Usage
+    from .engine.content import Image as Image
+    from .engine.content import Native as Native
+    from .engine.content import Tool as Tool
+    from .engine.content import ToolCall as ToolCall
+    from .engine.content import ToolResult as ToolResult
+    from .engine.endpoint import EncodeError as EncodeError
+    from .engine.endpoint import Fault as Fault
+    from .engine.endpoint import Request as Request
+    from .engine.endpoint import Response as Response
+    from .engine.events import Event as Event
+    from .engine.fault import LocalFault as LocalFault
+    from .engine.fault import Stop as Stop
+    from .engine.fault import Stopped as Stopped
+    from .engine.lane import Lane as Lane
+    from .engine.sink import Sink as Sink
+    from .interfaces.python.evaluate import EvaluationStopped as EvaluationStopped
+    from .interfaces.python.evaluate import evaluate as evaluate
+    from .metrics.statistics.comparisons import Comparison as Comparison
+    from .metrics.statistics.comparisons import compare as compare
+    from .metrics.statistics.intervals import Interval as Interval
+    from .metrics.statistics.intervals import interval as interval
+    from .providers.credentials.authorizer import Authorizer as Authorizer
+    from .providers.credentials.authorizer import bearer as bearer
+    from .providers.credentials.authorizer import key_in as key_in
+    from .providers.kinds import Credentials as Credentials
+    from .providers.kinds import Kind as Kind
+    from .providers.llm.protocol import Target as Target
+    from .providers.llm.protocol import WireProtocol as WireProtocol
+    from .providers.llm.protocol import request_of as request_of
+    from .providers.pages.page import Page as Page
+    from .providers.search.joined import Found as Found
+    from .providers.search.query import Reach as Reach
+    from .providers.search.table import SearchEngine as SearchEngine
+    from .providers.table import Provider as Provider
+    from .wiring import ConfigurationError as ConfigurationError
+    from .wiring import Settings as Settings
+    from .wiring.engine import Engine as Engine
+    from .wiring.sinks import OpenedSink as OpenedSink
+    from .wiring.sinks import open_sink as open_sink
+    from .wiring.statistics import LaneStatistics as LaneStatistics
+    from .wiring.statistics import Statistics as Statistics
+    from .wiring.sync_engine import SyncEngine as SyncEngine
 
     __version__: str
 
-__all__ = [
-    "Ask",
-    "Authorizer",
-    "Call",
-    "CallFailed",
-    "Citation",
-    "Comparison",
-    "ConfigurationError",
-    "Credentials",
-    "DataCommand",
-    "DataReport",
-    "EncodeError",
-    "Engine",
-    "Evaluation",
-    "EvaluationStopped",
-    "Event",
-    "Failure",
-    "Fault",
-    "Found",
-    "Hit",
-    "Image",
-    "Interval",
-    "Item",
-    "ItemBenchmark",
-    "Kind",
-    "Label",
-    "LabelChoice",
-    "Lane",
-    "LaneStatistics",
-    "LocalFault",
-    "Message",
-    "Native",
-    "OpenedSink",
-    "Option",
-    "Outcome",
-    "Page",
-    "Price",
-    "Provider",
-    "Reach",
-    "Record",
-    "Reply",
-    "Request",
-    "Response",
-    "RetryPolicy",
-    "SearchEngine",
-    "Settings",
-    "SharedOptions",
-    "Sink",
-    "Statistics",
-    "Stop",
-    "Stopped",
-    "SyncEngine",
-    "Target",
-    "Task",
-    "TokenLogprob",
-    "Tool",
-    "ToolCall",
-    "ToolResult",
-    "Usage",
-    "WireProtocol",
-    "bearer",
-    "choice",
-    "compare",
-    "evaluate",
-    "interval",
-    "judge",
-    "key_in",
-    "match",
-    "numeric",
-    "open_sink",
-    "regex",
-    "request_of",
-]
-
-_HOMES = {
-    "Ask": "bench.evaluation.door.ask",
-    "Authorizer": "providers.credentials.authorizer",
-    "Call": "engine.call",
-    "CallFailed": "bench.evaluation.door.ask",
-    "Citation": "engine.call",
-    "Comparison": "metrics.statistics.comparisons",
-    "ConfigurationError": "wiring",
-    "Credentials": "providers.kinds",
-    "DataCommand": "bench.evaluation.door.data_command",
-    "DataReport": "bench.evaluation.door.data_command",
-    "EncodeError": "engine.endpoint",
-    "Engine": "wiring.engine",
-    "Evaluation": "bench.task.result",
-    "EvaluationStopped": "interfaces.python.evaluate",
-    "Event": "engine.events",
-    "Failure": "engine.call",
-    "Fault": "engine.endpoint",
-    "Found": "providers.search.joined",
-    "Hit": "engine.call",
-    "Image": "engine.content",
-    "Interval": "metrics.statistics.intervals",
-    "Item": "bench.evaluation.door.item",
-    "ItemBenchmark": "bench.evaluation.door.benchmark",
-    "Kind": "providers.kinds",
-    "Label": "bench.evaluation.door.label",
-    "LabelChoice": "bench.evaluation.door.label",
-    "Lane": "engine.lane",
-    "LaneStatistics": "wiring.statistics",
-    "LocalFault": "engine.fault",
-    "Message": "engine.call",
-    "Native": "engine.content",
-    "OpenedSink": "wiring.sinks",
-    "Option": "configuration.declared_options",
-    "Outcome": "engine.call",
-    "Page": "providers.pages.page",
-    "Price": "engine.attempts.money",
-    "Provider": "providers.table",
-    "Reach": "providers.search.query",
-    "Record": "bench.evaluation.door.record",
-    "Reply": "engine.call",
-    "Request": "engine.endpoint",
-    "Response": "engine.endpoint",
-    "RetryPolicy": "engine.attempts.retry",
-    "SearchEngine": "providers.search.table",
-    "Settings": "wiring",
-    "SharedOptions": "configuration.benchmark_options",
-    "Sink": "engine.sink",
-    "Statistics": "wiring.statistics",
-    "Stop": "engine.fault",
-    "Stopped": "engine.fault",
-    "SyncEngine": "wiring.sync_engine",
-    "Target": "providers.llm.protocol",
-    "Task": "bench.task.task",
-    "TokenLogprob": "engine.call",
-    "Tool": "engine.content",
-    "ToolCall": "engine.content",
-    "ToolResult": "engine.content",
-    "Usage": "engine.call",
-    "WireProtocol": "providers.llm.protocol",
-    "bearer": "providers.credentials.authorizer",
-    "choice": "bench.task.scorers",
-    "compare": "metrics.statistics.comparisons",
-    "evaluate": "interfaces.python.evaluate",
-    "interval": "metrics.statistics.intervals",
-    "judge": "bench.task.judge",
-    "key_in": "providers.credentials.authorizer",
-    "match": "bench.task.scorers",
-    "numeric": "bench.task.scorers",
-    "open_sink": "wiring.sinks",
-    "regex": "bench.task.scorers",
-    "request_of": "providers.llm.protocol",
+# By module, as above for type checkers.
+_NAMES = {
+    "bench.evaluation.door.ask": ("Ask", "CallFailed"),
+    "bench.evaluation.door.benchmark": ("ItemBenchmark",),
+    "bench.evaluation.door.data_command": ("DataCommand", "DataReport"),
+    "bench.evaluation.door.item": ("Item",),
+    "bench.evaluation.door.label": ("Label", "LabelChoice"),
+    "bench.evaluation.door.record": ("Record",),
+    "bench.task.judge": ("judge",),
+    "bench.task.result": ("Evaluation",),
+    "bench.task.scorers": ("choice", "match", "numeric", "regex"),
+    "bench.task.task": ("Task",),
+    "configuration.benchmark_options": ("SharedOptions",),
+    "configuration.declared_options": ("Option",),
+    "engine.attempts.prices": ("Price",),
+    "engine.attempts.retry": ("RetryPolicy",),
+    "engine.call": ("Call", "Citation", "Failure", "Hit", "Message", "Outcome", "Reply", "TokenLogprob", "Usage"),
+    "engine.content": ("Image", "Native", "Tool", "ToolCall", "ToolResult"),
+    "engine.endpoint": ("EncodeError", "Fault", "Request", "Response"),
+    "engine.events": ("Event",),
+    "engine.fault": ("LocalFault", "Stop", "Stopped"),
+    "engine.lane": ("Lane",),
+    "engine.sink": ("Sink",),
+    "interfaces.python.evaluate": ("EvaluationStopped", "evaluate"),
+    "metrics.statistics.comparisons": ("Comparison", "compare"),
+    "metrics.statistics.intervals": ("Interval", "interval"),
+    "providers.credentials.authorizer": ("Authorizer", "bearer", "key_in"),
+    "providers.kinds": ("Credentials", "Kind"),
+    "providers.llm.protocol": ("Target", "WireProtocol", "request_of"),
+    "providers.pages.page": ("Page",),
+    "providers.search.joined": ("Found",),
+    "providers.search.query": ("Reach",),
+    "providers.search.table": ("SearchEngine",),
+    "providers.table": ("Provider",),
+    "wiring": ("ConfigurationError", "Settings"),
+    "wiring.engine": ("Engine",),
+    "wiring.sinks": ("OpenedSink", "open_sink"),
+    "wiring.statistics": ("LaneStatistics", "Statistics"),
+    "wiring.sync_engine": ("SyncEngine",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOMES)
 
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds a misspelt name

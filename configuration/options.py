@@ -99,9 +99,7 @@ class SendingOptions(CallOptions, frozen=True):
     allow_host: Annotated[
         tuple[str, ...] | None,
         Option(
-            AGE,
             ALLOWED_HOST,
-            BASE_URL,
             "HOST",
             "pages of this host may lie at an address that is not public: NAME[:PORT], *.NAME, or NAME=ADDRESS:PORT "
             "to take them from there; may be given several times",
