@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..fault import DamagedJournal, LocalFault
-from ..folder_file import LINE_MAX, lines_in, open_regular, open_to_append, open_to_read
+from ..folder_file import LINE_MAX, lines_in, open_regular, open_to_append, open_to_read, write_whole
 
 FSYNC_EVERY_S = 0.25
 _CHECKED = re.compile(rb',"crc":(\d{1,10})}$')
@@ -277,12 +277,8 @@ def set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
 def _move_lines(path: Path, numbers: frozenset[int], suffix: str) -> None:
     if not numbers:
         return
-    fresh = path.with_suffix(".mending")
-    fresh.unlink(missing_ok=True)
-    with open_to_append(path.with_suffix(suffix)) as aside, open_to_append(fresh) as kept:
-        for number, line in enumerate(read_lines(path), 1):
-            (aside if number in numbers else kept).write(line + b"\n")
-        for file in (aside, kept):
-            file.flush()
-            os.fsync(file.fileno())
-    fresh.replace(path)
+    with open_to_append(path.with_suffix(suffix)) as aside:
+        aside.writelines(line + b"\n" for number, line in enumerate(read_lines(path), 1) if number in numbers)
+        aside.flush()
+        os.fsync(aside.fileno())
+    write_whole(path, (line + b"\n" for number, line in enumerate(read_lines(path), 1) if number not in numbers))
