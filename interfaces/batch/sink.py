@@ -6,16 +6,24 @@ A request gets its row when all its samples are there. Where rows are stored is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...engine.call import Outcome
 from ...engine.fault import LocalFault
 from .requests import BadLine, BatchRequest
-from .rows import NotedRow, note_of_rest, row_of, row_of_broken
+from .rows import Note, NotedRow, note_of_rest, row_of, row_of_broken
 
-if TYPE_CHECKING:
-    from .batch_store import BatchStore
-    from .pipe import Pipe
+
+class Keeper(Protocol):
+    @property
+    def fault(self) -> LocalFault | None: ...
+
+    def keep(self, written: NotedRow) -> None: ...
+
+    def note(self, note: Note) -> None: ...
+
+    def flush(self) -> None: ...
+
 
 # A request that waits for its samples, one call each, and the outcomes it has so far.
 OpenRequest = tuple[BatchRequest, list[Outcome]]
@@ -25,7 +33,7 @@ class BatchSink:
     """The sink that collects a batch's outcomes into rows. `tag` begins the id of every row; `ended` is called after
     each row."""
 
-    def __init__(self, keeper: BatchStore | Pipe, tag: str) -> None:
+    def __init__(self, keeper: Keeper, tag: str) -> None:
         self.ended: Callable[[], None] = lambda: None
         self._keeper = keeper
         self._tag = tag
