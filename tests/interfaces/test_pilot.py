@@ -76,7 +76,7 @@ def test_the_intervals_hold_what_the_run_then_costs_and_the_run_sends_so_many_ca
         low, high = pilot[figure]["ci95"]
         assert low <= truth <= high, figure
         assert low <= pilot[figure]["estimate"] <= high
-    low, high = pilot["cost_with_pilot"]["ci95"]
+    low, high = (end + pilot["spent"] for end in pilot["cost"]["ci95"])
     assert low <= cost + pilot["spent"] <= high < 1.3 * low
 
 

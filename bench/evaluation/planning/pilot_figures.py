@@ -11,13 +11,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from statistics import NormalDist, fmean, median
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs, to_builtins
 
 from ....engine.call import WEB
-from ....engine.fault import Stop
 from ....engine.runs.pairs import Reason, failures_of
 from ....metrics.statistics.distributions import t_quantile
 from ....metrics.statistics.intervals import LEVEL
@@ -25,7 +24,7 @@ from ....metrics.statistics.shares import share_interval
 from ..door.expected import Missing, Remainder
 from ..running.cost_bound import in_flight_under_limit
 from ..running.sending import at_once_in
-from ..running.stop_reasons import failures_as_json
+from ..running.stop_reasons import ending_as_json, failures_as_json
 from .pilot import ItemUse, Pilot, Stratum
 
 Rng = np.random.Generator
@@ -43,9 +42,6 @@ class Figure(Struct, frozen=True):
 
     estimate: float
     ci95: tuple[float, float] | None
-
-
-_Figure = TypeVar("_Figure", bound=Figure)
 
 
 class LaneFigures(Struct, frozen=True):
@@ -78,19 +74,15 @@ class PilotFigures(Struct, frozen=True, kw_only=True):
     """The estimates for one model, or for all where an item takes several calls. None in place of a figure: there is
     no estimate, or no price.
 
-    The pilot had `items` of the run's `of`; `pending` ones did not run to their end, for the reason of a `stop`,
-    `whole` ones did without a failure, and of `measured` ones the tokens of all answers are known. `line`: the noun for
-    what failed, was refused or cut. `left`: the items still to send, to which `lanes`, costs and `minutes` belong. The
-    measures of one answer are given where an item is one call.
+    The pilot had `items` of the run's `of`; `pending` ones did not run to their end, `whole` ones did without a
+    failure, and of `measured` ones the tokens of all answers are known. `left`: the items still to send, to which
+    `lanes`, `cost` and `minutes` belong. Of their lines some `failed`, were `refused` or cut.
     """
 
     models: tuple[str, ...]
-    noun: str
-    line: str
     items: int
     of: int
     pending: int
-    stop: Stop | None
     whole: int
     measured: int
     sent: int
@@ -100,16 +92,11 @@ class PilotFigures(Struct, frozen=True, kw_only=True):
     lanes: tuple[LaneFigures, ...] | None
     unpriced: tuple[str, ...]
     cost: Figure | None
-    cost_with_pilot: Figure | None
     minutes: Minutes | None
-    tokens_per_character: float | None
-    output_tokens_each: float | None
-    latency_ms: float | None
     failed: Share
     refused: Share
     truncated: Share
     failures: dict[str, tuple[int, Reason | None]]
-    maybe_billed: int
 
 
 class _Rest:
@@ -166,7 +153,7 @@ def as_json(pilot: Pilot, figures: Sequence[PilotFigures]) -> dict[str, Any]:
     """Returns how a pilot ended, and its estimates, for programs."""
     return {
         "exit_code": pilot.exit_code,
-        "signal": pilot.end.signal,
+        **ending_as_json(pilot.end),
         "maybe_billed_pending": pilot.end.maybe_billed,
         "estimates": [{**to_builtins(each), "failures": failures_as_json(each.failures)} for each in figures],
     }
@@ -183,42 +170,28 @@ def _figures(strata: Sequence[Stratum], pilot: Pilot, missing: Missing, run_lane
     unpriced = tuple(lane for lane in lanes if lane in used and lane != WEB and prices.get(lane) is None)
     is_known = all(items or not rest.prompts for items, rest in zip(measured, left, strict=True))
     rest = _Rest(zip(measured, left, strict=True)) if is_known else None
-    cost = None if rest is None or unpriced else rest.of(lanes, _COSTS)
-    has_price = any(prices.get(lane) is not None for lane in lanes)
-    spent = sum(stratum.paid for stratum in strata) if has_price else None
     chosen = len(pilot.few.items) * len(strata)
-    # The tokens of one call say something about others where an item is one.
-    uses = [use for item in items for use in item.lanes.values() if use.chars]
-    latencies = sorted(ms for each in strata for ms in each.latencies.get(lanes[0], ())) if pilot.is_of_calls else []
     ended = [each for stratum in strata for each in stratum.ended]
     answered, failed = sum(each.answered for each in ended), sum(each.failures for each in ended)
     return PilotFigures(
         models=tuple(dict.fromkeys(pair.model for stratum in strata for pair in stratum.pairs)),
-        noun=pilot.noun,
-        line=pilot.noun if pilot.is_of_calls else run.benchmark.unit,
         items=chosen,
         of=len(run.items) * len(strata),
         pending=chosen - sum(len(stratum.done) for stratum in strata),
-        stop=next((stop for stop in pilot.end.stops if not pilot.is_of_calls or stop.lane in lanes), None),
         whole=sum(len(stratum.whole) for stratum in strata),
         measured=len(items),
         sent=sum(stratum.sent for stratum in strata),
         from_cache=sum(stratum.from_cache for stratum in strata),
-        spent=spent,
+        spent=sum(each.paid for each in strata) if any(prices.get(lane) is not None for lane in lanes) else None,
         left=sum(each.prompts for each in left),
         lanes=None if rest is None else tuple(_lane(lane, rest, is_priced=lane not in unpriced) for lane in lanes),
         unpriced=unpriced,
-        cost=cost,
-        cost_with_pilot=None if cost is None or spent is None else _moved(cost, spent),
+        cost=None if rest is None or unpriced else rest.of(lanes, _COSTS),
         minutes=None if rest is None else _minutes(rest, strata, lanes, pilot, rng),
-        tokens_per_character=_ratio(sum(use.input for use in uses), sum(use.chars for use in uses)),
-        output_tokens_each=_ratio(sum(use.output for use in uses), len(uses)),
-        latency_ms=_ratio(sum(latencies), len(latencies)),
         failed=_share(failed, failed + answered),
         refused=_share(sum(each.refused for each in ended), answered),
         truncated=_share(sum(each.truncated for each in ended), answered),
         failures=failures_of(ended),
-        maybe_billed=sum(each.maybe_billed for each in ended),
     )
 
 
@@ -256,7 +229,7 @@ def _minutes(rest: _Rest, strata: Sequence[Stratum], lanes: Sequence[str], pilot
             return None
         # While the first items reach a lane, and while the last ones end, it has less to do than it could.
         edge = median(seconds) / 60 / 2
-        bounds = [_moved(bound, edge) if bound.estimate else bound for bound in bounds]
+        bounds = [_later(bound, edge) if bound.estimate else bound for bound in bounds]
         items = (len(pilot.run.items) - len(stratum.whole)) * len(stratum.pairs)
         figure = _side_by_side(seconds, items, at_once_in(pilot.run), rng)
         bounds.append(Minutes(figure.estimate, figure.ci95, f"{pilot.noun}s whose calls follow each other"))
@@ -310,14 +283,10 @@ def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: R
     return Figure(middle, None if len(logs) < 2 else (low, high))
 
 
-def _moved(figure: _Figure, by: float) -> _Figure:
-    interval = None if figure.ci95 is None else (figure.ci95[0] + by, figure.ci95[1] + by)
-    return structs.replace(figure, estimate=figure.estimate + by, ci95=interval)
-
-
-def _ratio(amount: float, size: float) -> float | None:
-    return amount / size if size else None
-
-
 def _share(count: int, of: int) -> Share:
     return Share(count, of, share_interval(count, of) if of else None)
+
+
+def _later(minutes: Minutes, by: float) -> Minutes:
+    interval = None if minutes.ci95 is None else (minutes.ci95[0] + by, minutes.ci95[1] + by)
+    return structs.replace(minutes, estimate=minutes.estimate + by, ci95=interval)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ....engine.call import WEB
 from ....format import count_text, decimal_text, dollars, rough_minutes
 from ....report.text import table
-from ..running.stop_reasons import reasons_of
+from ..running.stop_reasons import reasons_of, remarks_of, why
 from .pilot import Pilot
 from .pilot_figures import Figure, LaneFigures, PilotFigures
 
@@ -22,72 +22,57 @@ _STEPS = "; time is at least what quotas, calls in flight and items at once allo
 
 def tell(pilot: Pilot, parts: Sequence[PilotFigures]) -> str:
     """Returns a pilot's estimates as lines for people."""
-    texts = ["\n".join(_lines(part, is_one_call=pilot.is_of_calls)) for part in parts]
+    texts = ["\n".join(_lines(part, pilot)) for part in parts]
     if any(part.lanes is not None for part in parts):
         texts.append(_MEANING.format(noun=pilot.noun) + ("" if pilot.is_of_calls else _STEPS))
-    if unsure := pilot.end.maybe_billed:
-        attempts = count_text(unsure, "attempt")
-        texts.append(f"{attempts} without an answer in the pilot may have been billed all the same")
-    return "\n\n".join(texts)
+    unsure = sum(ended.maybe_billed for stratum in pilot.strata for ended in stratum.ended)
+    return "\n\n".join([*texts, *remarks_of("pilot", pilot.end, unsure)])
 
 
-def _lines(part: PilotFigures, *, is_one_call: bool) -> Iterator[str]:
-    noun, cost = part.noun, "" if part.spent is None else f"; it cost {dollars(part.spent)}"
+def _lines(part: PilotFigures, pilot: Pilot) -> Iterator[str]:
+    cost = "" if part.spent is None else f"; it cost {dollars(part.spent)}"
     yield (
-        f"pilot of {', '.join(part.models)}: {part.items:,} of {count_text(part.of, noun)}, "
+        f"pilot of {', '.join(part.models)}: {part.items:,} of {count_text(part.of, pilot.noun)}, "
         f"{count_text(part.sent, 'call')} sent, {part.from_cache:,} from the cache{cost}"
     )
     if part.pending:
-        why = "" if part.stop is None else f": {' '.join(part.stop.detail.split())}"
-        yield f"  pending        {part.pending:,} of them{why}"
+        yield f"  pending        {part.pending:,} of them: {why(pilot.end)}"
     if part.lanes is None:
-        yield f"  no estimate    {_why_none(part)}"
+        yield f"  no estimate    {_why_none(part, pilot.noun)}"
     else:
-        yield from _estimates(part, part.lanes, is_one_call=is_one_call)
+        yield from _estimates(part, part.lanes, pilot)
+    line = pilot.noun if pilot.is_of_calls else pilot.run.benchmark.unit
     for share, what in ((part.failed, "failed"), (part.refused, "refused"), (part.truncated, "cut short")):
         if share.ci95 is not None:
             low, high = share.ci95
-            yield f"  {what:13}  {share.count:,} of {count_text(share.of, part.line)} ({low:.1%} to {high:.1%})"
-    if is_one_call and any(2 * share.count >= share.of > 0 for share in (part.refused, part.truncated)):
+            yield f"  {what:13}  {share.count:,} of {count_text(share.of, line)} ({low:.1%} to {high:.1%})"
+    if pilot.is_of_calls and any(2 * share.count >= share.of > 0 for share in (part.refused, part.truncated)):
         yield "  no score       a run of which half is refused or cut short has none"
     yield from reasons_of(part.failures)
-    if part.maybe_billed:
-        yield f"  maybe billed   attempts that brought no whole answer: {part.maybe_billed:,}"
 
 
-def _why_none(part: PilotFigures) -> str:
+def _why_none(part: PilotFigures, noun: str) -> str:
     if not part.whole:
-        return f"no {part.noun} was answered" if part.pending == part.items else f"no {part.noun} ran to its end"
+        return f"no {noun} was answered" if part.pending == part.items else f"no {noun} ran to its end"
     if not part.measured:
         return "no answer came with its usage: this provider reports none"
     return "not every temperature has an answer with its usage"
 
 
-def _estimates(part: PilotFigures, lanes: Sequence[LaneFigures], *, is_one_call: bool) -> Iterator[str]:
-    yield f"  still to send  {count_text(part.left, part.noun)}"
+def _estimates(part: PilotFigures, lanes: Sequence[LaneFigures], pilot: Pilot) -> Iterator[str]:
+    yield f"  still to send  {count_text(part.left, pilot.noun)}"
     yield from (f"  {line}" for line in table([_COLUMNS, *(_cells(lane) for lane in lanes)]).splitlines())
-    if part.tokens_per_character is not None and part.output_tokens_each is not None:
-        latency = "latency unknown, nothing was sent"
-        if part.latency_ms is not None:
-            latency = f"an answer takes {part.latency_ms:,.0f} ms"
-        yield (
-            f"  measured       {part.tokens_per_character:.3f} tokens a character, {part.output_tokens_each:.1f} an "
-            f"answer; {latency}"
-        )
-    if part.cost is not None:
-        paid = "" if part.cost_with_pilot is None else f"; with the pilot {_text(part.cost_with_pilot, dollars)}"
-        yield f"  cost           {_text(part.cost, dollars)}{paid}"
-    else:
-        yield f"  cost           not known: no price for {', '.join(part.unpriced)}"
+    no_price = f"not known: no price for {', '.join(part.unpriced)}"
+    yield f"  cost           {no_price if part.cost is None else _text(part.cost, dollars)}"
     if part.minutes is None:
-        why = "nothing was sent, and --rpm and --tpm were not given" if is_one_call else f"no {part.noun} was timed"
-        yield f"  time           unknown: {why}"
+        no_quota = "nothing was sent, and --rpm and --tpm were not given"
+        yield f"  time           unknown: {no_quota if pilot.is_of_calls else f'no {pilot.noun} was timed'}"
     else:
-        least = "" if is_one_call else "at least "
+        least = "" if pilot.is_of_calls else "at least "
         by = f", bound by {part.minutes.bound_by}{f' of {part.minutes.lane}' if part.minutes.lane else ''}"
         yield f"  time           {least}{_text(part.minutes, rough_minutes)}{by if part.left else ''}"
     if part.measured < part.whole:
-        yield f"  left out       {part.noun}s without the usage of every answer: {part.whole - part.measured:,}"
+        yield f"  left out       {pilot.noun}s without the usage of every answer: {part.whole - part.measured:,}"
 
 
 def _cells(lane: LaneFigures) -> tuple[str, ...]:

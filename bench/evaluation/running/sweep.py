@@ -7,15 +7,13 @@ benchmark and no file; the sink handles outcomes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Protocol
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import LocalFault, Stop, Stopped, StopReason
 from ....engine.runs.pairs import Pair
 from ....engine.sink import Sink
-
-Take = Callable[[Pair, Outcome], None]
 
 
 class StreamRunner(Protocol):
@@ -26,22 +24,17 @@ class StreamRunner(Protocol):
     def halt(self, reason: StopReason, detail: str) -> None: ...
 
 
-async def send_calls(
-    runner: StreamRunner,
-    streams: Mapping[Pair, Iterable[Call]],
-    sink: Sink | None = None,
-    take: Take = lambda pair, outcome: None,
-) -> list[Stop]:
-    """Sends the calls of all pairs side by side, each pair's read lazily; `sink` gets each outcome before `take`.
-    Returns the stops that left calls pending (empty: none). A fault of our own machine ends all pairs and is raised
-    as LocalFault after their end."""
+async def send_calls(runner: StreamRunner, streams: Mapping[Pair, Iterable[Call]], sink: Sink) -> list[Stop]:
+    """Sends the calls of all pairs side by side, each pair's read lazily; `sink` gets each outcome. Returns the stops
+    that left calls pending (empty: none). A fault of our own machine ends all pairs and is raised as LocalFault after
+    their end."""
     stops: dict[tuple[str, str], Stop] = {}
     faults: list[LocalFault] = []
 
     async def send_pair(pair: Pair, calls: Iterable[Call]) -> None:
         try:
-            async for outcome in runner.run(calls, sink):
-                take(pair, outcome)
+            async for _ in runner.run(calls, sink):
+                pass
         except Stopped as error:
             stops.update({(stop.lane, stop.reason): stop for stop in error.stops})
         except LocalFault as fault:

@@ -47,11 +47,25 @@ def stream(pair: Pair, count: int = 20) -> Iterator[Call]:
     return (Call(pair.model, f"question {number}", temperature=pair.temperature) for number in range(count))
 
 
+class Kept:
+    """A sink that keeps outcomes by their pair."""
+
+    fault = None
+
+    def __init__(self) -> None:
+        self.taken: dict[Pair, list[Outcome]] = {ONE: [], TWO: []}
+
+    def write(self, outcome: Outcome) -> None:
+        self.taken[Pair(outcome.call.model, outcome.call.temperature)].append(outcome)
+
+    def flush(self) -> None:
+        """Keeps nothing back."""
+
+
 def sent(runner: ScriptedRunner) -> tuple[list[Stop], dict[Pair, list[Outcome]]]:
-    taken: dict[Pair, list[Outcome]] = {ONE: [], TWO: []}
-    streams = {pair: stream(pair) for pair in taken}
-    stops = asyncio.run(send_calls(runner, streams, take=lambda pair, outcome: taken[pair].append(outcome)))
-    return stops, taken
+    sink = Kept()
+    stops = asyncio.run(send_calls(runner, {pair: stream(pair) for pair in sink.taken}, sink))
+    return stops, sink.taken
 
 
 def test_every_outcome_is_taken_under_its_pair() -> None:
