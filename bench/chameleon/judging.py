@@ -151,8 +151,7 @@ class _TurnReader:
 
     def _answered_turn(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
         record = records[at]
-        earlier = (each for each in records if each.turn < record.turn)
-        history = [PastTurn(each.question, each.own_text) for each in sorted(earlier, key=lambda each: each.turn)]
+        history = [PastTurn(each.question, each.own_text) for each in records[:at]]
         ranks = self._scripts[record.conversation].turns[record.turn - 1].sample
         sample = ranks.question if self._judge.prompt == "paper" else ranks.conversation
         answered = [exchange for exchange in history if exchange.answer.strip()]

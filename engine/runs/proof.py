@@ -62,14 +62,15 @@ class Proof(Struct):
             self.wrong.append(what)
 
 
-def proof_of(manifest: Mapping[str, Any], data: str | None) -> Proof:
+def proof_of(manifest: Mapping[str, Any], data: str | None, why_unread: str = "") -> Proof:
     """Returns a new proof in which the manifest's hashes and the data set's digest are checked. `data`: that digest;
-    None: the data set can't be reached."""
+    None: the data set can't be read, for this reason where it is known."""
     proof = Proof()
     check_hashes(manifest, MANIFEST, proof)
     noted = manifest["specification"].get("data")
     if data is None:
-        proof.unproven.append("data set: not reachable, so its digest was not compared")
+        reason = f" ({why_unread})" if why_unread else ""
+        proof.unproven.append(f"data set: not readable{reason}, so its digest was not compared")
     elif data != noted:
         proof.add(f"data set: its digest is {data[:12]}…, the run's was {str(noted)[:12]}…")
     return proof

@@ -17,7 +17,9 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     items: Iterable[Item] | None
     """The items of the run; None: not known, since the benchmark's code is not available."""
     data: str | None
-    """The digest of its data now; None: the data can't be reached."""
+    """The digest of its data now; None: the data can't be read."""
+    why_unread: str = ""
+    """Why the data can't be read; empty: they can."""
     check: Callable[[Any, Item | None], Wrong]
     """Returns what is wrong with a record by the benchmark's own rules; the item is None if not known."""
     title: str = ""

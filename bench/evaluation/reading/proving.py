@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ....configuration.errors import UsageError
+from ....engine.runs.data_file import DatasetError
 from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..door.benchmark import ItemBenchmark
-from ..door.defect import benchmark_code
+from ..door.defect import BenchmarkDefect, benchmark_code
 from ..door.item import Item, Wrong
 from ..door.listed_run import ListedRun
 from ..door.record import Record
@@ -29,7 +31,7 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
     specification, listed = manifest["specification"], benchmark.listed(manifest)
     run = listed if isinstance(listed, ListedRun) else _with_data(benchmark, manifest, listed)
     scored_as, record_kind = benchmark.scores_name(specification), benchmark.Record
-    proof = proof_of(manifest, run.data)
+    proof = proof_of(manifest, run.data, run.why_unread)
     roll = None if run.items is None else Roll(pairs_in(specification), run.items, proof, benchmark.noun_of_line)
     costs, calls = dict[Pair, float](), OwnCalls(proof)
     # Failures that the framework makes have none of the benchmark's fields.
@@ -67,11 +69,13 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
 
 def _with_data(benchmark: ItemBenchmark[Any], manifest: dict[str, Any], items: Iterable[Item] | None) -> ListedRun:
     """Returns a run with the items of its data, or the given ones if these are others by now or can't be read."""
-    data = None
+    data, why_unread = None, ""
     try:
         held = items_of(benchmark, options_in(benchmark, manifest))
-    except (Exception, SystemExit):  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
-        pass
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the rest can be proven without the data)
+        # An error that is not ours says little without its name.
+        name = "" if isinstance(error, UsageError | DatasetError | BenchmarkDefect) else f"{type(error).__name__}: "
+        why_unread = name + " ".join(str(error).split())
     else:
         data = held.digest
         # Items of other data can't be compared with this run's lines.
@@ -81,7 +85,7 @@ def _with_data(benchmark: ItemBenchmark[Any], manifest: dict[str, Any], items: I
         with benchmark_code(benchmark.title):
             return None if item is None else benchmark.check(record, item)
 
-    return ListedRun(items=items, data=data, check=check)
+    return ListedRun(items=items, data=data, why_unread=why_unread, check=check)
 
 
 class Roll:

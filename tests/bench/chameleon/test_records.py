@@ -157,7 +157,7 @@ def test_a_whole_run_is_proven(run: tuple[Path, ConversationSet]) -> None:
     assert (proof.records, proof.failures, proof.pending, proof.held) == (9, 1, 0, 2)
     note(run[0], ended=None)
     assert [what.partition(":")[0] for what in proven(run).unproven] == ["counts", "scores.json"]
-    assert prove(run[0], read_manifest(run[0]), None).unproven[0].startswith("data set: not reachable")
+    assert prove(run[0], read_manifest(run[0]), None).unproven[0].startswith("data set: not readable (")
 
 
 def changed(line: bytes, **changes: Any) -> bytes:

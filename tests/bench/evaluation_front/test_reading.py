@@ -113,6 +113,20 @@ def test_a_changed_byte_changed_scores_and_a_changed_specification_are_found(toy
     assert toys.cli("verify", "run").code == 0
 
 
+def test_swapped_lines_of_a_conversation_do_no_harm(toys: Toys, server: ToyServer) -> None:
+    """Each line says which step it is, so that their order in the file says nothing."""
+    toys.run("doubts", "--limit", "2", "--concurrency", "1")
+    judged = ("judge", "run", "--judge", "lab/strict", "--plan", "--json")
+    scores, planned = toys.file("scores.json"), toys.cli(*judged).out
+    rewritten(toys.home / "run/records.jsonl", lambda lines, at: lines.sort(key=lambda line: -line["step"]))
+    assert [line["id"] for line in toys.lines() if line["item"] == "d0"] == ["d0/3", "d0/2", "d0/1"]
+    assert toys.cli("verify", "run").out == "ok: 6 records, 0 failures, 0 pending\n"
+    assert json.loads(toys.cli("score", "run", "--json").out)["run"] == scores
+    assert toys.cli(*judged).out == planned
+    server.asked.clear()
+    assert toys.cli("resume", "run").code == 0 and server.asked == []
+
+
 def test_a_conversation_that_lacks_a_step_is_found(toys: Toys) -> None:
     toys.run("doubts", "--limit", "1")
     rewritten(toys.home / "run/records.jsonl", lambda lines, at: lines.pop(at), 1)

@@ -76,10 +76,11 @@ class KeptAnswers:
         return answer is not None and answer.text_sha256 == line.text_sha256
 
     def records_of(self, answer: KeptAnswer) -> list[Any]:
-        """Returns all records of an answer's conversation, in the order of the file."""
+        """Returns all records of an answer's conversation, in the order of their steps, wherever their lines stand."""
         if self._last[0] is not answer.places:
             with open_to_read(self.path) as file:
-                self._last = answer.places, [self._decode(line_at(file, place)) for place in answer.places]
+                records = (self._decode(line_at(file, place)) for place in answer.places)
+                self._last = answer.places, sorted(records, key=lambda record: record.place[1])
         return self._last[1]
 
     def records(self) -> Iterator[Any]:
