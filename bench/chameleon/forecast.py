@@ -1,20 +1,19 @@
 """What a run is expected to ask of every lane, from the least to the most that is likely.
 
-Questions and prompts are counted exactly; what is unknown before (pages, answers, rationales) is assumed, and all
-assumptions are in one struct. No cache is read, since prompts depend on answers.
+Turns and the characters of questions are counted; what is unknown before (pages, answers, rationales) is assumed, and
+all assumptions are in one struct. No cache is read, since prompts depend on answers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from statistics import fmean
 
 from msgspec import Struct, structs, to_builtins
 
 from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
 from ...engine.call import WEB
-from ...engine.runs.pairs import Pair
 from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.table import CORPUS_REACH
 from ...wiring import Settings
@@ -111,22 +110,31 @@ def assumptions_of(spec: ConversationSpec) -> Assumptions:
 def loads_of(
     conversations: Iterable[Conversation], spec: ConversationSpec, results_a_request: int, assumed: Assumptions
 ) -> dict[str, Load]:
-    """Returns the load of every lane. `results_a_request`: the most results that one search request gives."""
+    """Returns the load of every lane: that of a turn in the middle, for each turn. `results_a_request`: the most
+    results that one search request gives."""
+    asked = [
+        (before, each.topic, each.questions[place])
+        for each in conversations
+        for before, place in enumerate(places_in_order(each, spec.turns, spec.order, spec.seed))
+    ]
+    turns, before = len(asked), fmean(before for before, _, _ in asked)
+    question = fmean(weight_of(question) for _, _, question in asked)
+    query = fmean(weight_of(query_prompt(topic, question)) for _, topic, question in asked)
+    answer, sources = Span(*assumed.answer), _sources(spec, assumed)
+    history = (answer + _tokens(question + _LABELS)).times(before)
+    kept = sources.times(before) if spec.keeps_pages else NOTHING
+    prompt = _tokens(len(SYSTEM) + _FRAME + question) + history + kept + sources
+    is_extended = spec.judge_prompt == "extended"
+    read = _tokens(len(JUDGE if is_extended else FIGURE_7) + _FRAME + question) + answer
+    read += history if is_extended else NOTHING
     loads: dict[str, Load] = {}
     asking = spec.pairs if spec.queries_by is None else (spec.queries_by,)
-    turns = 0
-    for conversation in conversations:
-        earlier = 0
-        for number, place in enumerate(places_in_order(conversation, spec.turns, spec.order, spec.seed)):
-            question = conversation.questions[place]
-            query = _both(weight_of(query_prompt(conversation.topic, question)) * TOKENS_PER_CHAR)
-            for by in asking:
-                loads.setdefault(by.model, Load()).add(Span(1, 1), query, Span(*assumed.query))
-            turn = _Turn(number, earlier * TOKENS_PER_CHAR, weight_of(question) * TOKENS_PER_CHAR)
-            for pair in spec.pairs:
-                _add_turn(loads, pair, turn, spec, assumed)
-            earlier += weight_of(question)
-            turns += 1
+    for by in asking:
+        _add(loads, by.model, Span(turns, turns), _tokens(query), Span(*assumed.query))
+    for pair in spec.pairs:
+        _add(loads, pair.model, Span(turns, turns), _within(spec.tokens[pair.model], prompt), answer)
+        often = Span(*(turns * (1 + share) for share in assumed.repaired))
+        _add(loads, spec.judge, often, _within(spec.tokens[spec.judge], read), Span(*assumed.judgement))
     # A turn is retrieved once by each of those who write queries; for a model once, if it always writes the same.
     least, most = turns * len({by.model for by in asking}), turns * len(asking)
     requests = -(-spec.pages // results_a_request)
@@ -138,38 +146,12 @@ def loads_of(
     return loads
 
 
-class _Turn(NamedTuple):
-    """A turn, with the number of turns `before` it, the tokens of their questions (`earlier`), and of its own."""
-
-    before: int
-    earlier: float
-    question: float
-
-
-def _add_turn(loads: dict[str, Load], pair: Pair, turn: _Turn, spec: ConversationSpec, assumed: Assumptions) -> None:
-    """Adds one answer and its judgement to the loads."""
-    before, earlier, question = turn
-    sources = _sources(spec, assumed)
-    labels = before * _LABELS * TOKENS_PER_CHAR
-    history = Span(*(earlier + labels + before * answer for answer in assumed.answer))
-    kept = Span(sources.least * before, sources.most * before) if spec.keeps_pages else NOTHING
-    bare = (len(SYSTEM) + _FRAME) * TOKENS_PER_CHAR + question
-    whole = history + kept + sources + _both(bare)
-    largest_turn = question + _LABELS * TOKENS_PER_CHAR + assumed.answer[1]
-    if spec.keeps_pages:
-        largest_turn += sources.most
-    largest_page = sources.most / spec.pages / assumed.pages_with_text[1]
-    prompt = _fitted(whole, spec.tokens[pair.model], bare, max(largest_turn, largest_page))
-    loads.setdefault(pair.model, Load()).add(Span(1, 1), prompt, Span(*assumed.answer))
-    is_extended = spec.judge_prompt == "extended"
-    fixed = (len(JUDGE if is_extended else FIGURE_7) + _FRAME) * TOKENS_PER_CHAR + question
-    read = _both(fixed) + Span(*assumed.answer) + (history if is_extended else NOTHING)
-    least, most_often = (1 + share for share in assumed.repaired)
-    loads.setdefault(spec.judge, Load()).add(
-        Span(least, most_often),
-        Span(read.least * least, min(read.most, spec.tokens[spec.judge]) * most_often),
-        Span(assumed.judgement[0] * least, assumed.judgement[1] * most_often),
+def _add(loads: dict[str, Load], lane: str, calls: Span, tokens: Span, output: Span) -> None:
+    """Adds calls of so many tokens each to a lane."""
+    read, written = (
+        Span(*(number * each for number, each in zip(calls, one, strict=True))) for one in (tokens, output)
     )
+    loads.setdefault(lane, Load()).add(calls, read, written)
 
 
 def _sources(spec: ConversationSpec, assumed: Assumptions) -> Span:
@@ -182,16 +164,13 @@ def _sources(spec: ConversationSpec, assumed: Assumptions) -> Span:
     )
 
 
-def _fitted(whole: Span, most: float, bare: float, part: float) -> Span:
-    """Returns the tokens of a prompt after omitting what has no room in `most`. Whole turns and pages are omitted, so
-    it can be one such `part` below its limit, but not below the `bare` prompt, which has none of them."""
-    if whole.most <= most:
-        return whole
-    return Span(min(whole.least, max(bare, most - part)), max(bare, most))
+def _within(most: float, tokens: Span) -> Span:
+    """Returns the tokens of a prompt, of which what has no room is left out."""
+    return Span(*(min(each, most) for each in tokens))
 
 
-def _both(amount: float) -> Span:
-    return Span(amount, amount)
+def _tokens(chars: float) -> Span:
+    return Span(chars * TOKENS_PER_CHAR, chars * TOKENS_PER_CHAR)
 
 
 def _to(ends: tuple[int, int]) -> str:
