@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ...engine.runs.pairs import Pair
 from ..naming import treated_name
 from ..read_in_part import ReadInPart
-from .figures import ConversationFigures, figures_of_turns, no_figures, steps
-from .lines import STANCES
+from .figures import ConversationFigures, TurnFigures, figures_of_turns, no_figures, steps
 from .readings import Readings
 from .scored import (
     is_mostly,
@@ -38,11 +37,10 @@ KINDS = ("score", "srr", "confidence", "changes")
 class PairSample:
     """One pair's scored conversations, a row each, in order of id; NaN where a figure is undefined.
 
-    The arrays `reuse`, `changed`, `sure` and `stance` have a column for each turn of the longest conversation: the
-    turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN if no judge read it), and the
-    index of its stance in STANCES (-1: no turn). `readings` are those of the figures. `unscored` are the other complete
-    conversations, `others` the incomplete ones with a turn, `unanswered` those without one. If no page had a text in
-    any turn of the pair (`is_without_pages`), or half of its turns lack a clear stance or a source, none is scored.
+    `steps` has the figures of each conversation's turns. `readings` are those of the figures. `unscored` are the other
+    complete conversations, `others` the incomplete ones with a turn, `unanswered` those without one. If no page had a
+    text in any turn of the pair (`is_without_pages`), or half of its turns lack a clear stance or a source, none is
+    scored.
     """
 
     pair: Pair
@@ -53,10 +51,7 @@ class PairSample:
     unanswered: tuple[str, ...]
     expected: int
     missing: int
-    reuse: Values
-    changed: Values
-    sure: Values
-    stance: NDArray[np.int8]
+    steps: tuple[tuple[TurnFigures, ...], ...]
     readings: Readings
     is_without_pages: bool = False
 
@@ -131,8 +126,12 @@ class PairSample:
 
     def column(self, kind: str) -> Values:
         """Returns one figure of every row, NaN where it is undefined. `kind` is a field of ConversationFigures."""
-        values = [getattr(figures, kind) for figures in self.figures]
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        return values_of(getattr(figures, kind) for figures in self.figures)
+
+
+def values_of(values: Iterable[float | None]) -> Values:
+    """Returns values as an array, NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def samples(traces: Iterable[ConversationTrace], readings: Readings) -> tuple[PairSample, ...]:
@@ -153,25 +152,10 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
     complete = [trace for trace in traces if trace.is_complete]
     whole = tuple(trace for trace in complete if is_counted(trace))
     lacking = [trace for trace in traces if not trace.is_complete]
-    longest = max((len(trace.turns) for trace in whole), default=0)
-    reuse, changed, sure = (np.full((len(whole), longest), np.nan) for _ in range(3))
-    stance = np.full((len(whole), longest), -1, dtype=np.int8)
-    figures = []
-    for row, trace in enumerate(whole):
-        figures.append(figures_of_turns(trace.turns, readings))
-        for at, step in enumerate(steps(trace.turns, readings)):
-            stance[row, at] = STANCES.index(step.turn.stance)
-            confidence = step.turn.confidence_by(readings)
-            if confidence is not None:
-                sure[row, at] = confidence
-            if step.reuse is not None:
-                reuse[row, at] = step.reuse
-            if at:
-                changed[row, at] = step.is_change
     return PairSample(
         pair=pair,
         traces=whole,
-        figures=tuple(figures),
+        figures=tuple(figures_of_turns(trace.turns, readings) for trace in whole),
         unscored=tuple((trace, no_figures(trace.turns, readings)) for trace in complete if not is_counted(trace)),
         others=tuple(
             (
@@ -184,10 +168,7 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
         unanswered=tuple(trace.conversation for trace in lacking if not trace.turns),
         expected=sum(trace.asked for trace in traces),
         missing=sum(trace.missing for trace in lacking),
-        reuse=reuse,
-        changed=changed,
-        sure=sure,
-        stance=stance,
+        steps=tuple(tuple(steps(trace.turns, readings)) for trace in whole),
         readings=readings,
         is_without_pages=is_blind,
     )

@@ -5,6 +5,7 @@ Each is a plain struct, with an interval if it has one. Rows without a value are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from ..statistics.intervals import (
     ratio_figures,
 )
 from .lines import STANCES
-from .sample import PairSample, Values, conversations_of, joined
+from .sample import PairSample, Values, conversations_of, joined, values_of
 
 # The paper's bands, eq. (1) and (2): below the first, up to the second, above it.
 SCORE_BANDS, SRR_BANDS = (0.3, 0.5), (0.3, 0.6)
@@ -155,22 +156,25 @@ def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
 
 def by_turn(some: Sequence[PairSample]) -> tuple[AtTurn, ...]:
     """Returns the figures of each turn, in order, for figure 5."""
-    names = conversations_of(some)
-    longest = max((sample.stance.shape[1] for sample in some), default=0)
+    every = [
+        (trace.conversation, steps, sample.readings)
+        for sample in some
+        for trace, steps in zip(sample.traces, sample.steps, strict=True)
+    ]
     made = []
-    for at in range(longest):
-        reuse, changed, sure = (_at(some, name, at) for name in ("reuse", "changed", "sure"))
-        stance = _at(some, "stance", at)
-        is_there = stance >= 0
-        there = int(is_there.sum())
+    for at in range(max((len(steps) for _, steps, _ in every), default=0)):
+        here = [(name, steps[at], readings) for name, steps, readings in every if at < len(steps)]
+        changes = [step.is_change for _, step, _ in here] if at else []
+        sure = [each for _, step, readings in here if (each := step.turn.confidence_by(readings)) is not None]
+        stances = Counter(step.turn.stance for _, step, _ in here)
         made.append(
             AtTurn(
                 at + 1,
-                there,
-                spread(names, reuse),
-                spread(names, changed).mean,
-                spread(names, sure).mean,
-                tuple(float((stance == code).sum() / there) for code in range(len(STANCES))),
+                len(here),
+                spread([name for name, _, _ in here], values_of(step.reuse for _, step, _ in here)),
+                float(np.mean(changes)) if changes else None,
+                float(np.mean(sure)) if sure else None,
+                tuple(stances[stance] / len(here) for stance in STANCES),
             )
         )
     return tuple(made)
@@ -229,13 +233,3 @@ def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, li
         for domain, numbers in rows.items():
             domains.setdefault(domain, []).append((sample, numbers))
     return dict(sorted(domains.items(), key=lambda each: (not each[0], each[0].casefold())))
-
-
-def _at(some: Sequence[PairSample], name: str, at: int) -> Values:
-    """Returns one turn (`at` from 0) of every row; NaN, or -1 for stances, where a conversation ended before it."""
-    columns = []
-    for sample in some:
-        every = getattr(sample, name)
-        gone = -1.0 if name == "stance" else np.nan
-        columns.append(every[:, at].astype(np.float64) if at < every.shape[1] else np.full(len(every), gone))
-    return np.concatenate(columns) if columns else np.empty(0)
