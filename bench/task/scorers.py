@@ -65,17 +65,22 @@ class Scorer(Struct, frozen=True):
 
     within: ClassVar[Bounds | None] = (0.0, 1.0)
 
-    @abstractmethod
     def check(self, row: TaskRow) -> None:
         """Raises TaskError if the row lacks a column that scoring needs."""
+        self._wanted(row)
 
     @abstractmethod
     def score(self, reply: Reply, row: TaskRow) -> Score:
         """Returns the score of an answer that is not empty."""
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Returns the values that decide the scores, for the manifest."""
+        options = {name: _described(getattr(self, name)) for name in self.__struct_fields__}
+        return {"scorer": type(self).__name__.lower(), **options}
+
+    @abstractmethod
+    def _wanted(self, row: TaskRow) -> object:
+        """Returns what an answer to the row is compared with."""
 
 
 class Match(Scorer, frozen=True):
@@ -85,17 +90,10 @@ class Match(Scorer, frozen=True):
     at: Place = "all"
     exact: bool = False
 
-    def check(self, row: TaskRow) -> None:
-        self._wanted(row)
-
     def score(self, reply: Reply, row: TaskRow) -> Score:
         text = reply.text if self.exact else normalised(reply.text)
         stands = _PLACES[self.at]
         return Score(float(any(stands(wanted, text) for wanted in self._wanted(row))))
-
-    def describe(self) -> dict[str, Any]:
-        expected = [each.text for each in self.expected]
-        return {"scorer": "match", "expected": expected, "at": self.at, "exact": self.exact}
 
     def _wanted(self, row: TaskRow) -> list[str]:
         wanted = [str(value) for each in self.expected for value in each.alternatives(row)]
@@ -113,10 +111,6 @@ class Regex(Scorer, frozen=True):
     flags: int = 0
     expected: Template | None = None
 
-    def check(self, row: TaskRow) -> None:
-        if self.expected is not None:
-            self._match().check(row)
-
     def score(self, reply: Reply, row: TaskRow) -> Score:
         matches = list(re.finditer(self.pattern, reply.text, self.flags))
         last = matches[-1] if matches else None
@@ -127,15 +121,10 @@ class Regex(Scorer, frozen=True):
         read = (last[1] if last.re.groups else last[0]) or ""
         if not read.strip():
             return Score(None, problem="the pattern matches an empty text")
-        return Score(self._match().score(Reply(read), row).value, read[:_READ_MAX])
+        return Score(Match((self.expected,)).score(Reply(read), row).value, read[:_READ_MAX])
 
-    def describe(self) -> dict[str, Any]:
-        expected = None if self.expected is None else self.expected.text
-        return {"scorer": "regex", "pattern": self.pattern, "flags": int(self.flags), "expected": expected}
-
-    def _match(self) -> Match:
-        assert self.expected is not None
-        return Match((self.expected,))
+    def _wanted(self, row: TaskRow) -> object:
+        return None if self.expected is None else Match((self.expected,))._wanted(row)
 
 
 class Choice(Scorer, frozen=True):
@@ -145,19 +134,12 @@ class Choice(Scorer, frozen=True):
     letters: str = "ABCD"
     options: Template | None = None
 
-    def check(self, row: TaskRow) -> None:
-        self._wanted(row)
-
     def score(self, reply: Reply, row: TaskRow) -> Score:
         options, letters = self._options(row)
         read = letter_in(reply.text, letters, options)
         if read is None:
             return Score(None, problem="the answer names no letter for certain")
         return Score(float(read == self._wanted(row)), read)
-
-    def describe(self) -> dict[str, Any]:
-        options = None if self.options is None else self.options.text
-        return {"scorer": "choice", "expected": self.expected.text, "letters": self.letters, "options": options}
 
     def _options(self, row: TaskRow) -> tuple[tuple[str, ...], str]:
         if self.options is None:
@@ -197,9 +179,6 @@ class Numeric(Scorer, frozen=True):
     decimal: Decimal = "."
     which: Which = "answer"
 
-    def check(self, row: TaskRow) -> None:
-        self._wanted(row)
-
     def score(self, reply: Reply, row: TaskRow) -> Score:
         read, wanted = number_in(reply.text, self.decimal, self.which), self._wanted(row)
         if read is None:
@@ -209,10 +188,6 @@ class Numeric(Scorer, frozen=True):
         value, right = self._value(read), self._value(wanted)
         allowed = max(_exact(self.tolerance), _exact(self.relative) * abs(right))
         return Score(float(abs(value - right) <= allowed), read.text)
-
-    def describe(self) -> dict[str, Any]:
-        names = ("tolerance", "relative", "percent", "decimal", "which")
-        return {"scorer": "numeric", "expected": self.expected.text} | {name: getattr(self, name) for name in names}
 
     def _value(self, number: NumberRead) -> Any:
         return number.value / 100 if number.is_percent and self.percent == "hundredths" else number.value
@@ -235,9 +210,6 @@ class Function(Scorer, frozen=True):
     function: ScoreFunction
     within: ClassVar[Bounds | None] = None
 
-    def check(self, row: TaskRow) -> None:
-        """Checks nothing: a function can only be called with an answer."""
-
     def score(self, reply: Reply, row: TaskRow) -> Score:
         try:
             result = self.function(reply, row.copied())
@@ -253,6 +225,15 @@ class Function(Scorer, frozen=True):
 
     def describe(self) -> dict[str, Any]:
         return {"scorer": "function", **source_of(self.function)}
+
+    def _wanted(self, row: TaskRow) -> object:
+        """Checks nothing: a function can only be called with an answer."""
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_described(each) for each in value]
+    return value.text if isinstance(value, Template) else value
 
 
 def match(*expected: str, at: Place = "all", exact: bool = False) -> Match:
