@@ -5,14 +5,14 @@ Owns the shape of that part: keys in a stable order, None where there is nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import structs, to_builtins
 
 from ...engine.runs.pairs import Pair
-from ..statistics.intervals import interval_entry
+from ..statistics.intervals import Correlation, interval_entry
 from .figures import ConversationFigures
 from .lines import Troubles
 from .readings import Readings
@@ -21,7 +21,6 @@ from .summary import (
     SCORE_BANDS,
     SRR_BANDS,
     THRESHOLDS,
-    PartnerCorrelation,
     acknowledged,
     bands,
     by_temperature,
@@ -156,14 +155,14 @@ def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:
     }
 
 
-def _related(correlations: Sequence[PartnerCorrelation]) -> dict[str, Any]:
+def _related(correlations: Mapping[str, Correlation]) -> dict[str, Any]:
     return {
-        f"srr_{each.partner}": {
-            "r": each.found.r,
-            "p": each.found.p,
-            "n": each.found.rows,
-            "conversations": each.found.clusters,
-            **interval_entry(each.found, "conversations"),
+        f"srr_{partner}": {
+            "r": each.r,
+            "p": each.p,
+            "n": each.rows,
+            "conversations": each.clusters,
+            **interval_entry(each, "conversations"),
         }
-        for each in correlations
+        for partner, each in correlations.items()
     }

@@ -46,14 +46,6 @@ class Spread(Struct, frozen=True):
     interval: Interval | None
 
 
-class PartnerCorrelation(Struct, frozen=True):
-    """The correlation of the source re-use rate (SRR) with another figure (`partner`: confidence or changes): r over
-    all rows, interval and p over conversations, which may have several rows."""
-
-    partner: str
-    found: Correlation
-
-
 class Bin(Struct, frozen=True):
     """One bin of figure 4: `score` is the mean score of the conversations whose source re-use rate (SRR) is at least
     `low` and below `high`; the last bin includes its upper end."""
@@ -128,15 +120,16 @@ def share_over(conversations: Sequence[str], values: Values, bound: float) -> Sp
     return spread(conversations, is_over)
 
 
-def related(some: Sequence[PairSample], *, is_within: bool = False) -> tuple[PartnerCorrelation, ...]:
-    """Returns the correlations of the source re-use rate with a conversation's mean confidence, and with its number of
-    stance changes. `is_within`: within models, of each row's figures minus their means over its model's rows."""
+def related(some: Sequence[PairSample], *, is_within: bool = False) -> dict[str, Correlation]:
+    """Returns the correlations of the source re-use rate with each of `PARTNERS`, a conversation's mean confidence and
+    its number of stance changes: r over all rows, interval and p over conversations, which may have several rows.
+    `is_within`: within models, of each row's figures minus their means over its model's rows."""
     names, srr = conversations_of(some), joined(some, "srr")
     groups = [sample.pair.model if is_within else "" for sample in some for _ in sample.traces]
-    return tuple(
-        PartnerCorrelation(partner, correlation(srr, joined(some, partner), names, groups=groups, of="conversations"))
+    return {
+        partner: correlation(srr, joined(some, partner), names, groups=groups, of="conversations")
         for partner in PARTNERS
-    )
+    }
 
 
 def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:

@@ -194,10 +194,9 @@ def correlations_table(panel: ConversationScores) -> Table:
     groups += [(model, related(some)) for model, some in panel.models.items()]
     rows = []
     for whose, correlations in groups:
-        for each in correlations:
-            result = each.found
-            ends = interval_cells(result, "correlation")
-            rows.append((whose, _PARTNERS[each.partner], result.rows, result.clusters, result.r, *ends, result.p))
+        for partner, each in correlations.items():
+            ends = interval_cells(each, "correlation")
+            rows.append((whose, _PARTNERS[partner], each.rows, each.clusters, each.r, *ends, each.p))
     columns = (
         Column("whose", "Over"),
         Column("partner", "SRR and"),

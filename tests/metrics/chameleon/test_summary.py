@@ -65,19 +65,19 @@ def test_a_share_counts_what_is_strictly_above() -> None:
 
 
 def test_models_that_sway_more_and_cite_again_correlate(run: tuple[PairSample, ...]) -> None:
-    for found in related(run):
-        assert (found.found.rows, found.found.clusters, found.found.of) == (16 * 9, 16, "conversations")
-        assert found.found.r is not None and found.found.p is not None
-        assert found.found.low is not None and found.found.high is not None
-        assert found.found.r > 0.4 and found.found.p < 0.001
-        assert 0 < found.found.low <= found.found.r <= found.found.high
+    for found in related(run).values():
+        assert (found.rows, found.clusters, found.of) == (16 * 9, 16, "conversations")
+        assert found.r is not None and found.p is not None
+        assert found.low is not None and found.high is not None
+        assert found.r > 0.4 and found.p < 0.001
+        assert 0 < found.low <= found.r <= found.high
 
 
 def test_within_models_what_differs_between_them_is_left_out(run: tuple[PairSample, ...]) -> None:
     models = by_model(run).values()
     srr, changes = ([joined(own, kind) for own in models] for kind in ("srr", "changes"))
     apart = [np.concatenate([own - own.mean() for own in side]) for side in (srr, changes)]
-    pooled, within = (related(run, is_within=each)[1].found for each in (False, True))
+    pooled, within = (related(run, is_within=each)["changes"] for each in (False, True))
     assert within.r == pytest.approx(float(np.corrcoef(apart[0], apart[1])[0, 1]))
     assert pooled.r is not None and within.r is not None and pooled.r > 0.4 > abs(within.r)
     assert (within.rows, within.clusters) == (16 * 9, 16)
@@ -148,7 +148,7 @@ def test_means_correlations_and_densities_leave_out_turns_that_no_judge_read() -
     assert joined(found, "confidence").tolist() == pytest.approx([1.0, 0.5])
     assert spread_of(found, "confidence").n == 2
     assert density(joined(found, "confidence")).n == 2
-    assert related(found)[0].found.rows == 2
+    assert related(found)["confidence"].rows == 2
     assert [turn.confidence for turn in by_turn(found)] == pytest.approx([(1 + 0.33) / 2, 0.67, 0.75])
 
 
