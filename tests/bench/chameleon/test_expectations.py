@@ -7,7 +7,7 @@ import re
 
 import pytest
 from expected_conversations import expected_turns
-from web_worlds import gives_text
+from web_worlds import gives_text, page_at
 
 from millstream.bench.chameleon import prompts
 from millstream.bench.chameleon.prompts import ShownPage
@@ -36,7 +36,7 @@ def test_a_played_conversation_is_the_expected_one(persona: str) -> None:
         assert said(persona, prompts.query_prompt(SAMPLE["topic"], turn.question)) == turn.query
         hits = INDEX.hits(turn.query, 20)
         assert [hit.url for hit in hits] == list(turn.retrieved)
-        pages = [(number, INDEX.world.page_at(url)) for number, url in enumerate(turn.retrieved, 1)]
+        pages = [(number, page_at(INDEX.world, url)) for number, url in enumerate(turn.retrieved, 1)]
         shown = [
             ShownPage(number, page.title, page.url, article(INDEX.world, page).text)
             for number, page in pages
