@@ -15,7 +15,7 @@ from .call import Call, Failure, Outcome, Reply
 from .claims import Claims
 from .endpoint import EncodeError, Request
 from .events import Events
-from .key import key_of, question_of, sample_of
+from .key import key_of, sample_of
 from .lanes.key_gate import Payer
 from .limits import Tokens
 from .routes import Route, Routes
@@ -80,12 +80,6 @@ class CallLookup(Struct, eq=False, kw_only=True):
     claims: Claims
     events: Events
     mode: Mode
-
-    def encoded(self, call: Call) -> CallEncoding:
-        """Returns the encoding that all trials of a call share; may open a stopped lane anew. Raises EncodeError."""
-        route = self.routes.of(call.lane)
-        request = route.endpoints[0].encode(call)
-        return CallEncoding(route, request, question_of(request))
 
     def look_up(self, call: Call, encoded: CallEncoding | None = None) -> Outcome | PendingCall:
         """Returns the outcome if nothing has to be sent (a stored answer, or a call that can't be sent), else the

@@ -15,17 +15,17 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from ...engine.attempts.money import CostBudget, over_budget, why_unbounded
-from ...engine.call import Outcome
+from ...engine.attempts.money import over_budget, why_unbounded
+from ...engine.call import Call, Outcome
 from ...engine.call_lookup import PendingCall
 from ...engine.endpoint import EncodeError, Hear
 from ...engine.fault import Stop
 from ...engine.key import question_of
-from ...engine.scheduler import CallEncoding, Scheduler
+from ...engine.scheduler import CallEncoding, Route
 from ...engine.shared_calls import Waiter
 from ...providers.llm.serve_dialect import Problem, RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import request_for_family
-from ...wiring import Settings
+from ...wiring.engine import Engine
 from .callers import Caller
 from .request_parser import Question
 from .trials import RequestTrials, TrialCounter
@@ -74,21 +74,13 @@ class CallGroup(Struct, eq=False):
 
 
 class Dispatch:
-    """The way of all callers' calls into the one engine. `budget`: the engine's; `family_of` returns the protocol of a
-    model."""
+    """The way of all callers' calls into the one engine."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        settings: Settings,
-        budget: CostBudget,
-        family_of: Callable[[str], str],
-        trials: TrialCounter,
-    ) -> None:
-        self._scheduler = scheduler
-        self._settings = settings
-        self._budget = budget
-        self._family_of = family_of
+    def __init__(self, engine: Engine, trials: TrialCounter) -> None:
+        self._scheduler = engine.scheduler
+        self._settings = settings = engine.settings
+        self._budget = engine.budget
+        self._family_of = engine.family_of
         self._trials = trials
         self._declared = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
         self._next_look = 0.0
@@ -99,27 +91,15 @@ class Dispatch:
     def prepare(self, caller: Caller, question: Question) -> CallGroup:
         """Returns a question's calls, stored and to be sent. Raises RequestRefusal, ConfigurationError."""
         served = self._checked(caller, question)
-        try:
-            encoded = self._scheduler.encoded(served.call)
-        except EncodeError:
-            encoded = None
-        return self._looked_up(caller, question, served, encoded)
+        return self._looked_up(caller, question, served, _encoded(self._route_of(served), served.call))
 
     async def prepare_long(
         self, caller: Caller, question: Question, run: Callable[..., asyncio.Future[CallEncoding | None]]
     ) -> CallGroup:
         """Returns the same as `prepare`, for a long body; `run` runs its encoding in a thread."""
         served = self._checked(caller, question)
-        route = self._scheduler.routes.of(served.call.lane)
-
-        def encoded() -> CallEncoding | None:
-            try:
-                request = route.endpoint.encode(served.call)
-            except EncodeError:
-                return None
-            return CallEncoding(route, request, question_of(request))
-
-        return self._looked_up(caller, question, served, await run(encoded))
+        encoded = await run(_encoded, self._route_of(served), served.call)
+        return self._looked_up(caller, question, served, encoded)
 
     def begin(self, caller: Caller, group: CallGroup, hear: Hear | None, on_end: Callable[[Waiter], None]) -> None:
         """Sends the calls that have to be sent, or joins those under way. `hear` listens to the first one; `on_end` is
@@ -132,6 +112,14 @@ class Dispatch:
             waiter = Waiter(part, hear=None if number else hear, on_end=on_end, is_early=True)
             group.parts[number] = waiter
             self._scheduler.begin(waiter)
+
+    def end(self, group: CallGroup, *, is_answered: bool) -> None:
+        """Ends a request's calls. Its trial numbers are free again if it was not answered."""
+        group.leave()
+        self._trials.end(group.taken, is_answered=is_answered)
+
+    def _route_of(self, served: ServedRequest) -> Route:
+        return self._scheduler.routes.of(served.call.lane)
 
     def _checked(self, caller: Caller, question: Question) -> ServedRequest:
         served = question.asked
@@ -206,6 +194,15 @@ class Dispatch:
         self._next_look = now + (self._settings.policy.reopened_s or 0.0)
         if await asyncio.to_thread(_has_room, self._settings.cache_folder()):
             self._scheduler.routes.resume()
+
+
+def _encoded(route: Route, call: Call) -> CallEncoding | None:
+    """Returns the encoding that all trials of a call share, None for a call that can't be sent."""
+    try:
+        request = route.endpoint.encode(call)
+    except EncodeError:
+        return None
+    return CallEncoding(route, request, question_of(request))
 
 
 def _worst_cost(pending: PendingCall) -> float:

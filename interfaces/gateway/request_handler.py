@@ -38,7 +38,6 @@ from .request_parser import DIALECTS, RequestParser
 from .response_headers import DRAIN_S, AnswerFacts, answer, facts_of, refusal, stream_fields
 from .status_page import STATUS_PAGE_TYPE
 from .streaming import PING_S, StreamedText, stream_out
-from .trials import TrialCounter
 
 # A status that was never sent: the client had left.
 _GONE = 499
@@ -57,7 +56,6 @@ class GatewayState(Struct, eq=False):
 
     dispatch: Dispatch
     parser: RequestParser
-    trials: TrialCounter
     metrics: Metrics
     callers: Mapping[str, Caller]
     models_for: Callable[[Caller], list[ServedModel]]
@@ -239,8 +237,7 @@ class RequestHandler:
         """Ends the request: it was answered, or its client has left."""
         state, group = self._state, self._group
         if group is not None:
-            group.leave()
-            state.trials.end(group.taken, is_answered=bool(self._outcomes))
+            state.dispatch.end(group, is_answered=bool(self._outcomes))
         seconds = time.perf_counter() - self._began
         state.metrics.answered(self._way.dialect, self._caller, self._status, self._outcomes, seconds)
         if state.log is not None:

@@ -118,16 +118,14 @@ class RunningGateway:
 
     def _state_of(self, scheduler: Scheduler) -> GatewayState:
         engine, settings, gateway = self.engine, self.engine.settings, self._gateway
-        trials = TrialCounter(is_counting=self.place.is_counting)
         unset = unreached(settings, gateway)
 
         def is_provider(name: str) -> bool:
             return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
 
         return GatewayState(
-            dispatch=Dispatch(scheduler, settings, engine.budget, engine.family_of, trials),
+            dispatch=Dispatch(engine, TrialCounter(is_counting=self.place.is_counting)),
             parser=RequestParser(gateway.models, unset, is_provider),
-            trials=trials,
             metrics=self.metrics,
             callers=self.callers,
             models_for=lambda caller: models_for(caller, gateway, settings, unset),
