@@ -6,7 +6,7 @@ A value of another type than it should have is missing. Pure: values in, values 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from msgspec import Meta, structs
 
@@ -41,27 +41,10 @@ def id_of(value: Any) -> str | None:
     return value if value.isascii() else mended(value)
 
 
-class Origin(TypedDict):
-    """The fields of a reply that state who answered."""
-
-    answer_id: str | None
-    served: str | None
-    fingerprint: str | None
-    tier: str | None
-    router: str | None
-
-
-def origin_of(
-    answer_id: Any, served: Any = None, fingerprint: Any = None, tier: Any = None, router: Any = None
-) -> Origin:
-    """Returns who answered, from the values of an answer's fields; one that is no text of a usual length is missing."""
-    return Origin(
-        answer_id=id_of(answer_id) if answer_id else None,
-        served=id_of(served) if served else None,
-        fingerprint=id_of(fingerprint) if fingerprint else None,
-        tier=id_of(tier) if tier else None,
-        router=id_of(router) if router else None,
-    )
+def origin_of(**values: Any) -> dict[str, Any]:
+    """Returns the fields of a reply that state who answered, from the values of an answer's fields; one that is no text
+    of a usual length is missing."""
+    return {name: id_of(value) if value else None for name, value in values.items()}
 
 
 def as_index(value: Any) -> int | None:

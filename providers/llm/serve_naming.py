@@ -6,7 +6,6 @@ Owns the rule for names and the errors about them. Pure: the providers and their
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from msgspec import structs
 
@@ -15,10 +14,6 @@ from .repair import mended
 from .serve_bounds import MODEL_NAME_MAX
 from .serve_dialect import RequestRefusal, ServedRequest
 
-# Protocol family of the client -> the provider of a name without one.
-OWN_PROVIDERS: Mapping[str, str] = MappingProxyType(
-    {"openai": "openai", "openai-responses": "openai-responses", "anthropic": "anthropic", "gemini": "gemini"}
-)
 _NO_MODELS = (WEB, "search")
 # Some providers have the model in their path, where these would lead elsewhere.
 _PLACES = frozenset({".", ".."})
@@ -27,8 +22,7 @@ _SHOWN_MAX = 80
 
 def model_named(word: str, family: str, names: Mapping[str, str], is_provider: Callable[[str], bool]) -> str:
     """Returns the model string for a client's name; raises RequestRefusal. `names`, which an operator chose, go first;
-    `provider/model` is taken as it is; a name alone is a model of the family's own provider."""
-    default = OWN_PROVIDERS[family]
+    `provider/model` is taken as it is; a name alone is a model of the provider whose name is the family's."""
     if word in names:
         return names[word]
     if len(word) > MODEL_NAME_MAX:
@@ -41,13 +35,13 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
         raise _unknown(word, "no part of a model's name is . or ..")
     provider, slash, model = word.partition("/")
     if not slash:
-        return f"{default}/{word}"
+        return f"{family}/{word}"
     if not model:
         raise _unknown(word, "expected a model as provider/model, such as openai/gpt-6-luna")
     if provider in _NO_MODELS:
         raise _unknown(word, "searches and pages are no models")
     if not is_provider(provider):
-        raise _unknown(word, f"no provider {provider!r}; a name that holds a slash is written {default}/{_shown(word)}")
+        raise _unknown(word, f"no provider {provider!r}; a name that holds a slash is written {family}/{_shown(word)}")
     return word
 
 

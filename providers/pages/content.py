@@ -8,11 +8,12 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
-from collections.abc import Iterator
 from typing import Literal
 
 import charset_normalizer
 from msgspec import Struct
+
+from ..transport.decompression import Decompressor
 
 DECODED_MAX = 10 << 20
 # Some servers compress twice; more layers are no honest page.
@@ -21,8 +22,8 @@ LAYERS_MAX = 4
 Kind = Literal["html", "pdf", "text", "other"]
 
 _GZIP = b"\x1f\x8b\x08"
-_AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
-_READ = 4_096
+# The bytes that are decompressed at once: of these, damage costs those before it too.
+_READ = 256
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
@@ -119,40 +120,20 @@ def without_more_layers(content: PageContent) -> PageContent:
 
 
 def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
-    """Returns the decompressed data, even if it breaks off; None if it is not compressed so. Raises TooMuch."""
-    for bits in (_AS_GZIP,) if is_gzip else (_AS_ZLIB, _AS_DEFLATE):
-        pieces: list[bytes] = []
-        size, is_whole = 0, True
-        try:
-            for piece in _pieces(data, bits):
-                size += len(piece)
-                if size > DECODED_MAX:
-                    raise TooMuch
-                pieces.append(piece)
-        except zlib.error:
-            is_whole = False
-        if size or is_whole:
-            return PageContent(b"".join(pieces), is_whole)
-    return None
-
-
-def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
-    """Yields the decompressed data in small pieces; raises zlib.error at damage. Bytes after the end are ignored."""
-    decoder = zlib.decompressobj(bits)
-    for start in range(0, len(data), _READ):
-        rest = data[start : start + _READ]
-        while rest:
-            yield decoder.decompress(rest, 4 * _READ)
-            rest = decoder.unconsumed_tail
-            if decoder.eof:
-                rest = decoder.unused_data
-                if not (rest or data[start + _READ :]).startswith(_GZIP[: max(1, len(rest))]):
-                    return
-                decoder = zlib.decompressobj(bits)
-    # The rest, which the decoder held back for lack of room.
-    yield decoder.flush()
-    if not decoder.eof:
-        raise zlib.error("the data broke off")
+    """Returns the decompressed data, even if it breaks off; None if it is not compressed so. Raises TooMuch. Bytes
+    after the end are ignored."""
+    decompressor = Decompressor(b"gzip" if is_gzip else b"deflate")
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for start in range(0, len(data), _READ):
+            pieces.append(decompressor.take(data[start : start + _READ], DECODED_MAX - size))
+            size += len(pieces[-1])
+            if size > DECODED_MAX:
+                raise TooMuch
+    except zlib.error:
+        pass  # what was there before is read
+    return PageContent(b"".join(pieces), decompressor.is_whole) if size or decompressor.is_whole else None
 
 
 def kind_of(data: bytes, content_type: str) -> tuple[Kind, str]:

@@ -14,7 +14,7 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import quote
 
-import orjson
+import msgspec
 from msgspec import Struct
 
 from .results import TITLE_MAX, plain
@@ -79,8 +79,8 @@ class CorpusLine(Struct, frozen=True):
     """A document in a file of JSON lines."""
 
     text: str
-    title: str = ""
-    url: str = ""
+    title: str | None = None
+    url: str | None = None
 
 
 def list_documents(folder: Path) -> tuple[CorpusDocument, ...]:
@@ -164,7 +164,7 @@ def _add_lines(path: Path, name: str, documents: dict[str, CorpusDocument]) -> N
                 if len(line) > BYTES_MAX:
                     raise CorpusError(f"{path}, line {number} has more than {BYTES_MAX >> 20} MiB: split it")
                 if line.strip():
-                    url = quote(_row(line, path, number).url.strip(), safe=_SAFE + "#[]")
+                    url = quote((_row(line, path, number).url or "").strip(), safe=_SAFE + "#[]")
                     key = url if "://" in url and url not in documents else f"{name}/{number}"
                     documents[key] = CorpusDocument(key, path, _JSON, sha256(line).digest(), offset, len(line))
                 offset += len(line)
@@ -174,15 +174,13 @@ def _add_lines(path: Path, name: str, documents: dict[str, CorpusDocument]) -> N
 
 def _row(line: bytes, path: Path, number: int) -> CorpusLine:
     try:
-        parsed = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        return msgspec.json.decode(line, type=CorpusLine)
+    except msgspec.ValidationError:
+        raise CorpusError(
+            f'{path}, line {number}: expected {{"url": …, "title": …, "text": …}}, all of them texts'
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path}, line {number} is no JSON ({error}): mend or remove it") from error
-    texts = [parsed.get(name) for name in ("text", "title", "url")] if isinstance(parsed, dict) else [None]
-    text, *others = texts
-    if not isinstance(text, str) or any(other is not None and not isinstance(other, str) for other in others):
-        raise CorpusError(f'{path}, line {number}: expected {{"url": …, "title": …, "text": …}}, all of them texts')
-    title, url = (other or "" for other in others)
-    return CorpusLine(text, title, url)
 
 
 def _decoded(body: bytes) -> str:

@@ -172,7 +172,7 @@ class MessageReader:
             body if is_repaired else None,
             citations=each_once(self._citations),
             parts=parts,
-            **origin_of(self._id, self._served, tier=self._tier),
+            **origin_of(answer_id=self._id, served=self._served, tier=self._tier),
         )
 
     def _add_block(self, block: Any, index: int | None = None) -> None:

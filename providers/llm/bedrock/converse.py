@@ -174,7 +174,7 @@ def _reply(gathered: ConverseReader, response: Response, raw: bytes | None) -> R
         raw,
         citations=gathered.citations,
         parts=parts,
-        **origin_of(None, gathered.served, tier=gathered.tier),
+        **origin_of(served=gathered.served, tier=gathered.tier),
     )
 
 

@@ -187,7 +187,7 @@ def _reply(
         None if answer.logprobs is None else tuple(answer.logprobs),
         answer.citations,
         parts=answer.parts,
-        **origin_of(answer.id, answer.served, tier=answer.tier),
+        **origin_of(answer_id=answer.id, served=answer.served, tier=answer.tier),
     )
 
 

@@ -83,6 +83,3 @@ class GeminiFields(FieldReader):
         if not name:
             raise self.refused("name", "Name cannot be empty.")
         return name
-
-    def without(self, *names: str) -> dict[str, Any]:
-        return {name: value for name, value in self.fields.items() if name not in names}

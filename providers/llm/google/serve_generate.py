@@ -37,7 +37,7 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
     if not model:
         raise body.refused("model", "unexpected model name format")
     is_streamed = body.boolean("stream") or False
-    extra = body.without(*_READ, *_MEANINGLESS)
+    extra = body.others(_READ | _MEANINGLESS)
     choice = choice_of(body, extra)
     config = body.object("generationConfig", {})
     count = 1
@@ -72,7 +72,7 @@ def _settings(config: GeminiFields) -> tuple[dict[str, Any], dict[str, Any]]:
         "stop": config.texts("stopSequences", may_be_one=True),
         "seed": config.integer("seed"),
     }
-    rest = config.without("candidateCount", "temperature", "maxOutputTokens", "topP", "stopSequences", "seed")
+    rest = config.others({"candidateCount", "temperature", "maxOutputTokens", "topP", "stopSequences", "seed"})
     settings["logprobs"] = _logprobs(config, rest)
     settings["json_schema"] = _schema(config, rest)
     settings["reasoning_effort"] = _thoughts(config, rest)
@@ -111,7 +111,7 @@ def _thoughts(config: GeminiFields, rest: dict[str, Any]) -> str | None:
     if not config.has("thinkingConfig"):
         return None
     thinking = config.object("thinkingConfig")
-    others = thinking.without() if thinking.boolean("includeThoughts") else thinking.without("includeThoughts")
+    others = thinking.others(() if thinking.boolean("includeThoughts") else {"includeThoughts"})
     effort = None
     if thinking.has("thinkingLevel"):
         level = camel(thinking.text("thinkingLevel")).lower()

@@ -28,7 +28,7 @@ def json_schema(google_schema: Any, path: str, depth: int = 0) -> dict[str, Any]
 
     form = GeminiFields(google_schema, path)
     schema: dict[str, Any] = {}
-    for name in form.without("nullable", "propertyOrdering", "format", "example"):
+    for name in form.others({"nullable", "propertyOrdering", "format", "example"}):
         schema[_RENAMED.get(name, name)] = _keyword(form, name, inner)
     # Google gives a text with an enum the format `enum`, which no other provider knows.
     if form.has("format") and form.fields["format"] != "enum":

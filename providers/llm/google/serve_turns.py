@@ -86,7 +86,7 @@ def _content(holder: GeminiFields, ids: CallIds) -> Content:
 
 
 def _part(part: GeminiFields, ids: CallIds) -> Part:
-    fields = part.without("thought") if part.fields.get("thought") is False else part.without()
+    fields = part.others({"thought"} if part.fields.get("thought") is False else ())
     kinds = fields.keys() - {_SIGNATURE}
     if not fields:
         raise part.refused("data", "required oneof field 'data' must have one initialized field")
@@ -158,7 +158,7 @@ def tools_of(body: GeminiFields) -> tuple[Tool | Native, ...] | None:
     tools: list[Tool | Native] = []
     for tool in body.objects("tools"):
         tools += [_function(function) for function in tool.objects("functionDeclarations")]
-        if others := tool.without("functionDeclarations"):
+        if others := tool.others({"functionDeclarations"}):
             tools.append(tool.native(FAMILY, others))
     return tuple(tools) or None
 

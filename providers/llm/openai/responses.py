@@ -145,7 +145,12 @@ def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: byt
         _logprobs_of(parts),
         _citations_of(parts),
         parts=parts_of(output, text, raw_hash) if any(map(_is_more, output)) else (),
-        **origin_of(answer.get("id"), answer.get("model"), None, answer.get("service_tier"), answer.get("provider")),
+        **origin_of(
+            answer_id=answer.get("id"),
+            served=answer.get("model"),
+            tier=answer.get("service_tier"),
+            router=answer.get("provider"),
+        ),
     )
 
 

@@ -32,13 +32,14 @@ _OF_WORDS = (
     ("Invalid value", "invalid_value"),
     ("Unsupported", "unsupported_parameter"),
 )
-# Phrases of the providers for a prompt that is too long -> the code by which a client knows to shorten it.
-_OF_PROVIDERS = (
-    ("context_length_exceeded", "context_length_exceeded"),
-    ("maximum context length", "context_length_exceeded"),
-    ("prompt is too long", "context_length_exceeded"),
-    ("exceeds the maximum number of tokens", "context_length_exceeded"),
-    ("Input is too long", "context_length_exceeded"),
+# Phrases of the providers for a prompt that is too long, which a client shortens where it gets this code.
+_TOO_LONG = "context_length_exceeded"
+_TOO_LONG_TEXTS = (
+    _TOO_LONG,
+    "maximum context length",
+    "prompt is too long",
+    "exceeds the maximum number of tokens",
+    "Input is too long",
 )
 
 
@@ -57,10 +58,8 @@ def _words_of(cause: Problem) -> tuple[str, str | None]:
         return "server_error", cause.kind
     if cause.kind in _OF_KINDS:
         return _OF_KINDS[cause.kind]
-    if cause.kind == "rejected":
-        for words, code in _OF_PROVIDERS:
-            if words in cause.message:
-                return _REQUEST, code
+    if cause.kind == "rejected" and any(text in cause.message for text in _TOO_LONG_TEXTS):
+        return _REQUEST, _TOO_LONG
     if cause.kind == "invalid":
         for words, code in _OF_WORDS:
             if cause.message.startswith(words):
