@@ -157,7 +157,7 @@ def _lead(test: LoadTest, every: Sequence[LoadSeries], several: bool) -> str:
 
 def _rates(every: Sequence[LoadSeries], by_rate: Table) -> str:
     """Returns the table for a reader; its file has the same figures to the last digit, with their intervals."""
-    table = rates_table(every)
+    table = rates_table(every, by_rate)
     title = "Results by rate" if any(map(stepped, every)) else "Results"
     names = {column.name for column in table.columns}
     note = " ".join(text for name, text in _COLUMN_NOTES if name in names)
