@@ -7,16 +7,13 @@ of calls is passed in; knows no engine, no file and no screen.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
+from ...evaluation.data.model_json import lists_in
 from ...evaluation.running.sweep import StreamRunner
 from ..checks import plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
@@ -28,7 +25,6 @@ Watch = Callable[[int], AbstractContextManager[object]]
 """Returns a context that surrounds the given number of calls, such as a progress display."""
 
 _PROMPT = Path(__file__).with_name("rephrase-prompt.txt").read_text("utf-8").removesuffix("\n")
-_LISTS_MAX = 50
 
 
 class UnusableParaphrases(ValueError):
@@ -42,7 +38,7 @@ def prompt_of(question: str) -> str:
 def read_reply(text: str) -> tuple[Paraphrase, ...]:
     """Returns the paraphrases in an answer, ignoring text around their list. Raises UnusableParaphrases if there are
     not six."""
-    lists = list(_lists(text))
+    lists = [one for one in lists_in(text) if one and isinstance(one[0], dict)]
     if not lists:
         raise UnusableParaphrases("expected a list of dictionaries, got none")
     # An answer may repeat the example or begin with a draft: the first list of full length is taken.
@@ -56,17 +52,6 @@ def read_reply(text: str) -> tuple[Paraphrase, ...]:
     if len({one.question for one in read}) < PARAPHRASES:
         raise UnusableParaphrases(f"expected {PARAPHRASES} different paraphrases, got one twice")
     return _labelled_by_wording(read)
-
-
-def _lists(text: str) -> Iterator[list[Any]]:
-    decoder = json.JSONDecoder(strict=False)
-    for match in islice(re.finditer(r"\[\s*\{", text), _LISTS_MAX):
-        try:
-            value, _ = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, list):
-            yield value
 
 
 def _as_labelled(entry: object) -> object:
