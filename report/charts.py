@@ -19,8 +19,8 @@ DATA = "rows"
 Name = TypeVar("Name", bound=Hashable)
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 WIDTH = 640
-# The pixels that a labelled axis and a legend add to the height of a plot.
-AXIS_HEIGHT, LEGEND_HEIGHT = 38, 28
+# The pixels that a legend adds to the height of a plot.
+LEGEND_HEIGHT = 28
 PADDING = 4
 # Long enough for eight steps with a number between each two.
 GRADIENT = 330
@@ -48,10 +48,10 @@ def figure_of(
     chart: Chart,
     rows: Iterable[Mapping[str, Cell]],
     *,
-    size: tuple[int, int],
     min_width: int,
 ) -> Figure:
-    """Returns a figure of a chart and its rows; sizes are in pixels. The page, not the chart, writes the title."""
+    """Returns a figure of a chart and its rows, at least so many pixels wide. The page, not the chart, writes the
+    title."""
     spec: dict[str, Any] = {
         "$schema": SCHEMA,
         "config": _look(),
@@ -60,7 +60,7 @@ def figure_of(
         **chart.spec,
         "datasets": {DATA: [dict(row) for row in rows]},
     }
-    return Figure(words.name, words.title, words.caption, table.name, spec, "", *size, min_width)
+    return Figure(words.name, words.title, words.caption, table.name, spec, "", min_width)
 
 
 def empty_figure(table: Table, words: FigureText) -> Figure:

@@ -6,17 +6,17 @@ without colours.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import vega_lite as vl
-from .charts import AXIS_HEIGHT, LEGEND_HEIGHT, WIDTH, FigureText, figure_of, legend_columns
+from .charts import FigureText, figure_of, legend_columns
 from .colours import colour
 from .table import Cell, Figure, Table
 
 COLOURS = tuple(f"line-{number}" for number in range(1, 9))
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
-_PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 262, 180, 26, 26
+_PANEL, _PANEL_HEIGHT, _SPACING = 262, 180, 26
 
 
 def lines_of(order: Mapping[str, int], field: str = "line") -> dict[str, Any]:
@@ -52,18 +52,9 @@ def paint(order: Mapping[str, int], field: str = "line", legend: vl.Channel | No
     return vl.channel(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
-def legend_height(names: Collection[str]) -> int:
-    """Returns the height in pixels of the legend of these lines."""
-    columns, _ = legend_columns(list(names))
-    return LEGEND_HEIGHT + 18 * (-(-len(names) // columns) - 1)
-
-
-def panels_figure(
-    table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
-) -> Figure:
+def panels_figure(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]]) -> Figure:
     """Returns a figure of lines with two panels side by side: one for each `panel` of the rows, in order of `place`."""
     panels = len({row["panel"] for row in rows})
     facet = vl.channel("panel:N", sort={"field": "place", "op": "min"}, title=None)
     chart = chart.properties(width=_PANEL, height=_PANEL_HEIGHT).facet(facet, columns=2).properties(spacing=_SPACING)
-    height = -(-panels // 2) * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + legend_height(order)
-    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=440 if panels > 1 else 280)
+    return figure_of(table, words, chart, rows, min_width=440 if panels > 1 else 280)

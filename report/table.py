@@ -68,8 +68,8 @@ class Figure(Struct, frozen=True):
     """A figure of a report. `spec` is Vega-Lite with its data inside; None if nothing can be drawn, and `empty` says
     why in a sentence.
 
-    `width` and `height` are the picture's own size in pixels. On a screen narrower than `min_width` pixels it should
-    scroll sideways and not shrink further, or its labels can't be read.
+    On a screen narrower than `min_width` pixels it should scroll sideways and not shrink further, or its labels can't
+    be read.
     """
 
     name: str
@@ -78,6 +78,4 @@ class Figure(Struct, frozen=True):
     table: str
     spec: dict[str, Any] | None
     empty: str = ""
-    width: int = 0
-    height: int = 0
     min_width: int = 0

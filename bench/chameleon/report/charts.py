@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from ....metrics.chameleon.readings import Confidence
 from ....report import vega_lite as vl
 from ....report.charts import (
-    AXIS_HEIGHT,
     WIDTH,
     FigureText,
     empty_figure,
@@ -22,7 +21,7 @@ from ....report.charts import (
 )
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
-from ....report.line_styles import legend_height, lines_of, paint, panels_figure
+from ....report.line_styles import lines_of, paint, panels_figure
 from ....report.table import Cell, Figure, Table
 from .tables_turns import EVERY_TEMPERATURE
 
@@ -73,7 +72,7 @@ def confidence_figure(table: Table, all_models: Sequence[str] = (), reading: Con
     line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
     # A line shows tooltips only where it has points.
     points = base.mark("point", size=60, opacity=0, filled=True).encode(tooltip=tooltip)
-    return _one(table, words, line + points, rows, order)
+    return _one(table, words, line + points, rows)
 
 
 def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
@@ -128,7 +127,7 @@ def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     spans = base.mark("rule", strokeWidth=1.2).encode(y=vl.channel("low:Q"), y2="high:Q", color=hue)
     size = vl.channel("conversations:Q", legend=None, scale={"range": [30, 160]})
     points = base.mark("point", filled=True, opacity=1).encode(y=y, color=hue, size=size, tooltip=tooltip)
-    return _one(table, words, spans + line + points, rows, order)
+    return _one(table, words, spans + line + points, rows)
 
 
 def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
@@ -179,15 +178,12 @@ def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     )
     line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
     points = base.mark("point", filled=True, size=34, opacity=1).encode(color=paint(order), tooltip=tooltip)
-    return panels_figure(table, words, line + points, rows, order)
+    return panels_figure(table, words, line + points, rows)
 
 
-def _one(
-    table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
-) -> Figure:
+def _one(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]]) -> Figure:
     sized = chart.properties(width=WIDTH, height=_HEIGHT, autosize={"type": "fit-x", "contains": "padding"})
-    height = _HEIGHT + AXIS_HEIGHT + legend_height(order)
-    return figure_of(table, words, sized, rows, size=(WIDTH, height), min_width=400)
+    return figure_of(table, words, sized, rows, min_width=400)
 
 
 def _rows(

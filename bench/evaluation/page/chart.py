@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ....report import vega_lite as vl
 from ....report.charts import (
-    AXIS_HEIGHT,
     WIDTH,
     FigureText,
     empty_figure,
@@ -48,18 +47,16 @@ def scores_figure(table: Table, name: str, title: str, most: float | None) -> Fi
         for row in scored
     ]
     order = [str(row["label"]) for row in rows]
-    height = _STEP * len(rows)
     return figure_of(
         table,
         words,
-        _chart(order, height, most),
+        _chart(order, most),
         rows,
-        size=(_WIDTH, height + AXIS_HEIGHT),
         min_width=max(label_width(order) + 240, WIDTH),
     )
 
 
-def _chart(order: list[str], height: int, most: float | None) -> vl.Chart:
+def _chart(order: list[str], most: float | None) -> vl.Chart:
     y = vl.channel(
         "label:N", title=None, sort=order, axis={"minExtent": label_width(order), "maxExtent": label_width(order)}
     )
@@ -76,4 +73,4 @@ def _chart(order: list[str], height: int, most: float | None) -> vl.Chart:
     point = base.mark("point", filled=True, size=60, opacity=1, color=colour("line-1")).encode(
         x="score:Q", tooltip=tooltip
     )
-    return (span + point).properties(width=_WIDTH - label_width(order) - 30, height=height)
+    return (span + point).properties(width=_WIDTH - label_width(order) - 30, height=_STEP * len(order))

@@ -10,9 +10,9 @@ from contextlib import suppress
 
 from ....metrics.load.load_json import LoadPart, Times
 from ....report import vega_lite as vl
-from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
+from ....report.charts import FigureText, empty_figure, figure_of
 from ....report.colours import colour
-from ....report.line_styles import legend_height, lines_of, paint
+from ....report.line_styles import lines_of, paint
 from ....report.table import Cell, Figure, Table
 from ..goal import Goal, parse_goal
 from .axes import MIN_WIDTH, PLOT_WIDTH, SecondsAxis, only, rate_axis, seconds_axis, values_of
@@ -48,8 +48,7 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
     x = rate_axis([part.rate or 0.0 for part in parts])
     chart = vl.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
-    height = len(panels) * (_HEIGHT + AXIS_HEIGHT + _SPACING) + legend_height(_PERCENTS)
-    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
+    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
 
 
 def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
@@ -89,9 +88,8 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         line = base.mark("line", strokeWidth=2).encode(y=y.y(), **lines_of(order))
         points = _points(base, y, hue, 40)
         panels.append(vl.layer(knees, spans, line, *points).properties(width=PLOT_WIDTH, height=_HEIGHT * 3 // 4))
-    height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(order)
     chart = vl.vconcat(*panels, spacing=_SPACING)
-    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
+    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], panel: str, x: vl.Channel) -> vl.Chart:

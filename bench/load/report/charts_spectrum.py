@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from ....metrics.load.spectrum import spectrum
 from ....report import vega_lite as vl
-from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of
+from ....report.charts import FigureText, empty_figure, figure_of
 from ....report.colours import colour
-from ....report.line_styles import legend_height, lines_of, paint, stroke_legend
+from ....report.line_styles import lines_of, paint, stroke_legend
 from ....report.table import Cell, Figure, Table
 from .axes import LEAST_S, MIN_WIDTH, PLOT_WIDTH, only, seconds_axis
 from .series import TIMINGS, LoadSeries, Timing, has_several_rates
@@ -55,16 +55,14 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     clocks = {clock: place for place, clock in enumerate(_CLOCKS)}
     if len(series) == 1:
         how = lines_of(clocks, "clock")
-        height = legend_height(clocks)
     else:
         scale = {"domain": list(clocks), "range": [[1, 0], [5, 3]]}
         dash = vl.channel("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
         how = {"color": paint(order, legend=stroke_legend(order)), "strokeDash": dash}
-        height = legend_height(order) + legend_height(clocks)
     y = seconds_axis([_number(row["y"]) for row in rows], "Latency")
     chart = only("time").mark("line", strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
     chart = chart.properties(width=PLOT_WIDTH, height=_HEIGHT)
-    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, _HEIGHT + AXIS_HEIGHT + height), min_width=MIN_WIDTH)
+    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
 
 
 def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
@@ -88,9 +86,7 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         for point in spectrum(timing.of(each.of))
     ]
     chart = vl.vconcat(*(_panel(rows, timing, series) for timing in panels), spacing=_SPACING)
-    legend = legend_height([each.label for each in series]) if len(series) > 1 else 0
-    size = (PLOT_WIDTH, len(panels) * (_PANEL_HEIGHT + AXIS_HEIGHT + _SPACING) + legend)
-    return figure_of(table, words, chart, rows, size=size, min_width=MIN_WIDTH)
+    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], timing: Timing, series: Sequence[LoadSeries]) -> vl.Chart:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....report import vega_lite as vl
-from ....report.charts import AXIS_HEIGHT, FigureText, empty_figure, figure_of, safe_labels
+from ....report.charts import FigureText, empty_figure, figure_of, safe_labels
 from ....report.colours import colour
 from ....report.labels import labels
-from ....report.line_styles import legend_height, lines_of, paint
+from ....report.line_styles import lines_of, paint
 from ....report.table import Cell, Figure, Table
 from .axes import MIN_WIDTH, PLOT_WIDTH, elapsed_axis, only, seconds_axis, values_of
 from .series import LoadSeries, end_s
@@ -41,12 +41,10 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     rows = [*_latency_rows(series), *_error_rows(series, kinds), *_left_out_rows(series, until_s)]
     top = _bands(rows, elapsed_axis(until_s, is_bare=bool(kinds)))
     if not kinds:
-        height = _LATENCY_HEIGHT + AXIS_HEIGHT
-        return figure_of(table, words, top, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
+        return figure_of(table, words, top, rows, min_width=MIN_WIDTH)
     names = list(kinds.values())
     chart = vl.vconcat(top, _errors(names, elapsed_axis(until_s)), spacing=_SPACING)
-    height = _LATENCY_HEIGHT + _ERRORS_HEIGHT + _SPACING + AXIS_HEIGHT + legend_height(names)
-    return figure_of(table, words, chart, rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH)
+    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
 
 
 def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
@@ -90,15 +88,11 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
         .properties(width=PLOT_WIDTH, height=_PANEL_HEIGHT)
         for layer, title in (("p50", "Latency p50"), ("p99", "Latency p99"))
     ]
-    height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(order)
     if has_errors:
         y = vl.channel("y:Q", title="Errors", scale={"zero": True}, axis={"format": ".0%", "tickCount": 3})
         beneath = only("errors").mark("line", strokeWidth=1.6).encode(x=elapsed_axis(until_s), y=y, **lines_of(order))
         panels.append(beneath.properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT))
-        height += _ERRORS_HEIGHT
-    return figure_of(
-        table, words, vl.vconcat(*panels, spacing=_SPACING), rows, size=(PLOT_WIDTH, height), min_width=MIN_WIDTH
-    )
+    return figure_of(table, words, vl.vconcat(*panels, spacing=_SPACING), rows, min_width=MIN_WIDTH)
 
 
 def _bands(rows: Sequence[Row], x: vl.Channel) -> vl.Chart:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from ....report import vega_lite as vl
 from ....report.charts import (
     GRADIENT,
-    LEGEND_HEIGHT,
     PADDING,
     WIDTH,
     FigureText,
@@ -221,10 +220,7 @@ def _cells(grid: _Grid, scale: _Scale, tooltip: list[vl.Channel]) -> vl.Chart:
 
 def _map(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
     width, height = len(grid.across) * grid.cell_width, len(grid.down) * _CELL_HEIGHT
-    size = (
-        label_width(grid.down) + max(width + grid.beyond, GRADIENT) + 2 * PADDING,
-        height + grid.top + LEGEND_HEIGHT + 44,
-    )
+    whole = label_width(grid.down) + max(width + grid.beyond, GRADIENT) + 2 * PADDING
     padding = {"left": PADDING, "top": PADDING, "bottom": PADDING, "right": PADDING + grid.beyond // 5}
     chart = chart.properties(width=width, height=height, padding=padding)
-    return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+    return figure_of(table, words, chart, rows, min_width=whole * 3 // 4)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ....report import vega_lite as vl
 from ....report.charts import (
-    LEGEND_HEIGHT,
     FigureText,
     empty_figure,
     figure_of,
@@ -25,7 +24,7 @@ from ....report.table import PUBLISHED, Cell, Figure, Table
 _STANCES = {"pro": "Pro", "con": "Con", "other": "Other"}
 _CASES = {"baseline": "Baseline", "balanced": "Balanced arguments"}
 _MOST_REFUSED = 40
-_BAR, _HEADER, _AXIS_HEIGHT = 17, 34, 20
+_BAR = 17
 _PANEL, _SPACING = 215, 18
 # A panel's title must not reach into the next one, even in a wider font than the one it was cut for.
 _TITLE_LONGEST, _TITLE_WIDTH = 28, 190
@@ -68,15 +67,11 @@ def disagreement_figure(table: Table, names: Sequence[str] = ()) -> Figure:
         vl.channel("model:N", title="Model"),
         vl.channel("answers:Q", title="Baseline answers"),
     ]
-    height = len(bars) * _BAR
     # Sorted by a number and not by a list of names, which would put the names into expressions.
     facet = vl.channel("panel:N", sort={"field": "panel_place", "op": "min"}, title=None, header=_header())
-    chart = _stack(bars, tooltip).properties(width=_PANEL, height=height)
+    chart = _stack(bars, tooltip)
     chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
-    across = min(len(panels), 2)
-    lines = -(-len(panels) // 2)
-    size = (label_width(bars) + across * (_PANEL + _SPACING), lines * (height + _HEADER) + _AXIS_HEIGHT + LEGEND_HEIGHT)
-    return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+    return figure_of(table, words, chart, rows, min_width=_min_width(bars, min(len(panels), 2)))
 
 
 def refusals_figure(table: Table) -> Figure:
@@ -113,16 +108,14 @@ def refusals_figure(table: Table) -> Figure:
         vl.channel("model:N", title="Model"),
         vl.channel("panel:N", title="Case"),
     ]
-    height = len(names) * _BAR
     column = vl.channel("panel:N", sort=list(_CASES.values()), title=None, header=_header())
-    chart = (
-        _stack(list(names.values()), tooltip)
-        .properties(width=_PANEL, height=height)
-        .facet({"column": column})
-        .properties(spacing=_SPACING)
-    )
-    size = (label_width(names.values()) + 2 * (_PANEL + _SPACING), height + _HEADER + _AXIS_HEIGHT + LEGEND_HEIGHT)
-    return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+    bars = list(names.values())
+    chart = _stack(bars, tooltip).facet({"column": column}).properties(spacing=_SPACING)
+    return figure_of(table, words, chart, rows, min_width=_min_width(bars, 2))
+
+
+def _min_width(bars: Sequence[str], panels: int) -> int:
+    return (label_width(bars) + panels * (_PANEL + _SPACING)) * 3 // 4
 
 
 def _stacked(shares: Iterable[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
@@ -163,6 +156,7 @@ def _stack(bars: Sequence[str], tooltip: list[vl.Channel]) -> vl.Chart:
                 vl.channel("share:Q", title="Share, %", format=".1f"),
             ],
         )
+        .properties(width=_PANEL, height=len(bars) * _BAR)
     )
 
 

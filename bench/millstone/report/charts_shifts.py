@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from ....metrics.millstone.openness import SHIFT_ORDER
 from ....report import vega_lite as vl
 from ....report.charts import (
-    AXIS_HEIGHT,
     LEGEND_HEIGHT,
     PADDING,
     WIDTH,
@@ -94,19 +93,17 @@ def _bars(
     columns, _ = legend_columns(groups)
     above = PADDING + LEGEND_HEIGHT + _LEGEND_LINE * (-(-len(groups) // columns) - 1)
     chart = _chart(order, groups, colours, above - PADDING)
-    height = len(order) * (len(titles) * _BAR + _BETWEEN)
     return figure_of(
         table,
         words,
         chart.properties(
             width=WIDTH,
-            height=height,
+            height=len(order) * (len(titles) * _BAR + _BETWEEN),
             autosize={"type": "fit-x", "contains": "padding"},
             # The legend stands in the padding, since it may be wider than the plot.
             padding={"left": PADDING, "right": PADDING, "top": above, "bottom": PADDING},
         ),
         rows,
-        size=(WIDTH, height + AXIS_HEIGHT + above),
         min_width=480,
     )
 

@@ -147,7 +147,7 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
                 "interval": interval_in_a_cell("share", row["held_low"], row["held_high"], "over items"),
             }
         )
-    return panels_figure(table, words, _chart(order), rows, order)
+    return panels_figure(table, words, _chart(order), rows)
 
 
 def _chart(order: dict[str, int]) -> vl.Chart:

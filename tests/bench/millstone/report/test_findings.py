@@ -91,7 +91,7 @@ def test_every_table_and_figure_exists_whatever_was_asked(survey: str) -> None:
     for figure in found.figures:
         assert figure.table in names
         assert (figure.spec is None) == figure.empty.endswith(".")
-        assert (figure.spec is None) == (figure.width == 0)
+        assert (figure.spec is None) == (figure.min_width == 0)
     assert found.remarks
 
 
