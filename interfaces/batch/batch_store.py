@@ -7,10 +7,8 @@ leaves every line either done or to be sent. Knows rows and notes, not calls.
 from __future__ import annotations
 
 import zlib
-from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,9 +17,10 @@ import msgspec
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal, LocalFault
 from ...engine.folder_file import open_to_append
-from ...engine.runs.journal import Journal, Reserve, is_intact, lines_with_holes, read_lines, set_damaged_aside
+from ...engine.runs.journal import Journal, Reserve, lines_with_holes, read_lines, set_damaged_aside
 from ...engine.runs.pairs import PairCounts
 from ...engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
+from .notes import RETIRED, Notes
 from .output import Output
 from .place import BatchPlace
 from .rows import Note, NotedRow, line_of
@@ -36,35 +35,6 @@ class Rows(Journal):
 
     def append(self, row: bytes) -> None:
         self._pending.append(row + b"\n")
-
-
-class RowChecksums:
-    """The checksums of every line's row, by kind of note, in fifteen bytes a line. A kill between note and row leaves a
-    note without a row, and the line may get another answer when it is sent again."""
-
-    KINDS = ANSWERED, FAILED, RETIRED = 0, 1, 2
-
-    def __init__(self, last: int) -> None:
-        self._sums = [array("I", bytes(4 * (last + 1))) for _ in self.KINDS]
-        self._lines = [bytearray(last + 1) for _ in self.KINDS]
-
-    def add(self, kind: int, note: Note) -> None:
-        if note.row_crc is not None and note.line < len(self._lines[kind]):
-            self._sums[kind][note.line] = note.row_crc
-            self._lines[kind][note.line] = True
-
-    def kind_of(self, line: int, row_crc: int) -> int | None:
-        """Returns the kind (of KINDS) of the note that belongs to this row; None: no note does."""
-        return next((kind for kind in self.KINDS if self.has(kind, line, row_crc)), None)
-
-    def has(self, kind: int, line: int, row_crc: int) -> bool:
-        return bool(self._lines[kind][line]) and self._sums[kind][line] == row_crc
-
-    def is_known(self, line: int) -> bool:
-        return any(lines[line] for lines in self._lines)
-
-    def forget(self, kind: int, line: int) -> None:
-        self._lines[kind][line] = False
 
 
 class BatchStore:
@@ -98,12 +68,12 @@ class BatchStore:
             self._files = opened.enter_context(ExitStack())
             self._rows: dict[Path, Rows] = {}
             self._open_rows()
-            self._noted, self.spent = self._read_notes()
-            self.done, taken_out = self._read_rows(self._noted)
-            if taken_out:
-                self._files.close()
-                self._take_out(self._noted)
-                self._open_rows()
+            with self._notes() as notes:
+                self.spent = notes.cost
+                if self._read_rows(notes, PairCounts()):
+                    self._files.close()
+                    self._take_out(notes)
+                    self._open_rows()
             self._opened = opened.pop_all()
 
     def __enter__(self) -> BatchStore:
@@ -137,26 +107,13 @@ class BatchStore:
         for rows in self._rows.values():
             rows.flush()
 
-    def count(self, *, is_unchanged: bool = False) -> PairCounts:
+    def count(self) -> PairCounts:
         """Returns how the rows on disk ended, read from their notes. The cost, in dollars, is that of every call ever
-        sent for them. `is_unchanged`: nothing was written since they were read."""
-        with _as_fault(self.place.out):
-            return self._counted(is_unchanged=is_unchanged)
-
-    def _counted(self, *, is_unchanged: bool) -> PairCounts:
-        if not is_unchanged:
-            self._noted, self.spent = self._read_notes()
-            self.done, _ = self._read_rows(self._noted)
-        noted = self._noted
+        sent for them."""
         ended = PairCounts()
-        for kind, note in self._notes():
-            # A line may have several notes; one of them is its row's.
-            if note.row_crc is None or note.line > self._last or self.done[note.line] != kind + 1:
-                continue
-            if noted.has(kind, note.line, note.row_crc):
-                noted.forget(kind, note.line)
-                count_note(ended, note)
-        ended.cost = self.spent
+        with _as_fault(self.place.out), self._notes() as notes:
+            self._read_rows(notes, ended)
+            ended.cost = self.spent = notes.cost
         return ended
 
     def close_rows(self) -> None:
@@ -174,67 +131,39 @@ class BatchStore:
             self._rows[path] = rows = Rows(path, reserve)
             self._files.callback(rows.close)
 
-    def _notes(self) -> Iterator[tuple[int, Note]]:
-        decode = msgspec.json.Decoder(Note).decode
-        for kind, journal in (
-            (RowChecksums.ANSWERED, self.folder.records),
-            (RowChecksums.FAILED, self.folder.failures),
-        ):
-            try:
-                for line in journal.read():
-                    yield kind, decode(line)
-            except DamagedJournal as error:
-                raise DamagedJournal(f"{str(error).partition(':')[0]}: {_SET_ASIDE}") from error
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                raise DamagedJournal(f"{journal.path} has a line that is no note ({error}): take it out") from error
+    def _notes(self) -> Notes:
+        for path in self.place.retired if self._may_set_aside else ():
+            set_damaged_aside(path, must_be_sealed=True)
+        return Notes(self.place, _refuse)
 
-    def _retired(self) -> Iterator[Note]:
-        """Yields the notes of failures that were sent again."""
-        decode = msgspec.json.Decoder(Note).decode
-        for path in self.place.retired:
-            if self._may_set_aside:
-                set_damaged_aside(path, must_be_sealed=True)
-            for number, line in enumerate(read_lines(path), 1):
-                if not is_intact(line, must_be_sealed=True):
-                    raise DamagedJournal(f"{path} line {number} is damaged: {_SET_ASIDE}")
-                yield decode(line)
-
-    def _read_notes(self) -> tuple[RowChecksums, float | None]:
-        """Returns the checksums in the notes, and the cost of all calls in dollars; None: no model has a price."""
-        noted, cost, is_priced = RowChecksums(self._last), 0.0, False
-        for kind, note in chain(self._notes(), ((RowChecksums.RETIRED, note) for note in self._retired())):
-            noted.add(kind, note)
-            if note.cost is not None:
-                cost, is_priced = cost + note.cost, True
-        return noted, cost if is_priced else None
-
-    def _read_rows(self, noted: RowChecksums) -> tuple[bytearray, int]:
-        """Returns for each input line its row's kind plus one (0: no row), and how many rows have to be removed."""
-        done, taken_out = bytearray(self._last + 1), 0
+    def _read_rows(self, notes: Notes, ended: PairCounts) -> int:
+        """Counts the rows in `ended`, and returns how many more have to be removed."""
+        self.done, taken_out = bytearray(self._last + 1), 0
         for path in self.place.files:
-            for _, aside in self._judged(path, noted, done):
+            for _, aside in self._judged(path, notes, ended):
                 taken_out += aside is not None
-        return done, taken_out
+        return taken_out
 
-    def _judged(self, path: Path, noted: RowChecksums, done: bytearray) -> Iterator[tuple[bytes, str | None]]:
-        """Yields every row with the file it is moved to (None: it stays), and sets its line in `done` to its kind plus
-        one."""
+    def _judged(self, path: Path, notes: Notes, ended: PairCounts) -> Iterator[tuple[bytes, str | None]]:
+        """Yields every row with the file it is moved to. One that stays (None) is counted in `ended`, and its line in
+        `done` is its kind plus one."""
         holes = lines_with_holes(path)
         for number, row in enumerate(read_lines(path), 1):
             if number in holes:
                 yield row, REPLACED
                 continue
-            line, row_crc = line_of(row, self._tag), zlib.crc32(row)
+            line = line_of(row, self._tag)
             if line is None or not 0 < line <= self._last:
                 yield row, self._damaged(f"{path} line {number} is no row of this batch")
                 continue
-            kind = noted.kind_of(line, row_crc)
-            if kind is None and noted.is_known(line):
+            known = notes.of(line, zlib.crc32(row))
+            if known is None and notes.is_known(line):
                 yield row, self._damaged(f"{path} line {number} was changed")
-            elif kind in (None, RowChecksums.RETIRED) or done[line]:
+            elif known is None or known[0] == RETIRED or self.done[line]:
                 yield row, REPLACED
             else:
-                done[line] = kind + 1
+                self.done[line] = known[0] + 1
+                count_note(ended, known[1])
                 yield row, None
 
     def _damaged(self, what: str) -> str:
@@ -242,12 +171,12 @@ class BatchStore:
             raise DamagedJournal(f"{what}: {_SET_ASIDE}")
         return DAMAGED
 
-    def _take_out(self, noted: RowChecksums) -> None:
+    def _take_out(self, notes: Notes) -> None:
         """Removes the rows whose requests are sent again: failures under `retry`, rows that a power cut left without
         a note, and damaged rows."""
         self.done = bytearray(self._last + 1)
         for output in self._outputs:
-            output.rewrite(self._kept(self._judged(output.path, noted, self.done)))
+            output.rewrite(self._kept(self._judged(output.path, notes, PairCounts())))
 
     def _kept(self, judged: Iterator[tuple[bytes, str | None]]) -> Iterator[bytes]:
         with ExitStack() as opened:
@@ -272,6 +201,10 @@ def count_note(ended: PairCounts, note: Note) -> None:
     ended.truncated += note.truncated
     ended.maybe_billed += note.maybe_billed
     ended.charge(note.usage, note.cost, is_answered=note.is_answer, is_cached=note.cached)
+
+
+def _refuse(path: Path, number: int, mistake: str) -> None:
+    raise DamagedJournal(f"{path} line {number} is {mistake}: {_SET_ASIDE}")
 
 
 @contextmanager

@@ -9,11 +9,11 @@ import zlib
 from pathlib import Path
 
 from ...engine.runs.journal import read_lines
-from ...engine.runs.proof import Proof, add_torn_tail, proof_of, whole_lines
+from ...engine.runs.proof import Proof, add_torn_tail, proof_of
 from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
-from .batch_store import RowChecksums
+from .notes import ANSWERED, FAILED, RETIRED, Notes
 from .place import BatchPlace
-from .rows import TAG_CHARS, Note, line_of
+from .rows import TAG_CHARS, line_of
 
 
 def prove(place: BatchPlace) -> Proof:
@@ -21,15 +21,16 @@ def prove(place: BatchPlace) -> Proof:
     proof = proof_of(manifest, None)
     proof.unproven = ["input: not looked at; with another one the same command refuses"]
     last = int(manifest.get("lines", 0))
-    noted = RowChecksums(last)
-    kinds = {place.folder / RECORDS: RowChecksums.ANSWERED, place.folder / FAILURES: RowChecksums.FAILED}
-    for path in (*kinds, *place.retired):
-        for _, note in whole_lines(path, Note, "note of a batch", proof):
-            if note is not None:
-                noted.add(kinds.get(path, RowChecksums.RETIRED), note)
+
+    def wrong(path: Path, number: int, mistake: str) -> None:
+        proof.add(f"{path.name} line {number}: {mistake}")
+
     tag, done = manifest["specification"]["input"][:TAG_CHARS], bytearray(last + 1)
-    for path in place.files:
-        _look_at_rows(path, tag, noted, done, proof)
+    with Notes(place, wrong) as notes:
+        for path in place.files:
+            _look_at_rows(path, tag, notes, done, proof)
+    for path in (place.folder / RECORDS, place.folder / FAILURES, *place.retired, *place.files):
+        add_torn_tail(path, proof)
     proof.pending = manifest.get("requests", 0) - proof.records - proof.failures
     counts = manifest.get("counts")
     if manifest.get("ended") is None or counts is None:
@@ -42,7 +43,7 @@ def prove(place: BatchPlace) -> Proof:
     return proof
 
 
-def _look_at_rows(path: Path, tag: str, noted: RowChecksums, done: bytearray, proof: Proof) -> None:
+def _look_at_rows(path: Path, tag: str, notes: Notes, done: bytearray, proof: Proof) -> None:
     if not path.exists():
         proof.add(f"{path}: missing")
     for number, row in enumerate(read_lines(path), 1):
@@ -50,15 +51,14 @@ def _look_at_rows(path: Path, tag: str, noted: RowChecksums, done: bytearray, pr
         if line is None or not 0 < line < len(done):
             proof.add(f"{here}: no row of this batch")
             continue
-        kind = noted.kind_of(line, zlib.crc32(row))
+        known = notes.of(line, zlib.crc32(row))
         if done[line]:
             proof.add(f"{here}: a second row for line {line} of the input")
-        elif kind in (RowChecksums.ANSWERED, RowChecksums.FAILED):
+        elif known is not None and known[0] != RETIRED:
             done[line] = True
-            proof.records += kind == RowChecksums.ANSWERED
-            proof.failures += kind == RowChecksums.FAILED
-        elif kind == RowChecksums.RETIRED or not noted.is_known(line):
+            proof.records += known[0] == ANSWERED
+            proof.failures += known[0] == FAILED
+        elif known is not None or not notes.is_known(line):
             proof.torn.append(f"{here}: its line is asked again by the next start")
         else:
             proof.add(f"{here}: changed: its checksum is not the one noted for line {line} of the input")
-    add_torn_tail(path, proof)

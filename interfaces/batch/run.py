@@ -106,7 +106,7 @@ def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult
             progress = (survey.requests, already) if batch.show_progress else None
             has_row = store.done.__getitem__
             end = run_in_loop(send(batch, source.lines(), sink, lambda line: bool(has_row(line)), store, progress))
-        result = _conclude(batch, store, survey, end, is_unchanged=is_done)
+        result = _conclude(batch, store, survey, end)
         result.already, result.seconds = already, time.monotonic() - began
         return result
 
@@ -151,14 +151,14 @@ async def send(
     return end
 
 
-def _conclude(batch: Batch, store: BatchStore, survey: InputSurvey, end: RunEnd, *, is_unchanged: bool) -> BatchResult:
+def _conclude(batch: Batch, store: BatchStore, survey: InputSurvey, end: RunEnd) -> BatchResult:
     """Counts the rows on disk, puts them in order, closes the manifest and returns the result."""
     try:
         store.close_rows()
     except LocalFault as fault:
         end.fault = end.fault or fault
     end.fault = end.fault or store.fault
-    ended = store.count(is_unchanged=is_unchanged)
+    ended = store.count()
     end.money = money_of(batch.settings.budget, ended.cost or 0.0, ended.at_worst)
     max_cost = batch.settings.max_cost
     result = BatchResult(place=store.place, ended=ended, requests=survey.requests, end=end, max_cost=max_cost)

@@ -5,9 +5,7 @@ Owns where each dialect's body has its text, its tool calls and its finish reaso
 
 from __future__ import annotations
 
-import os
 import zlib
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,7 @@ from msgspec import UNSET
 from ...bench.evaluation.running.record_lines import record_lines
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal
-from ...engine.folder_file import open_regular
-from ...engine.runs.journal import is_intact, read_lines
-from ...engine.runs.run_folder import FAILURES, RECORDS
+from ..batch.notes import Notes
 from ..batch.place import BatchPlace
 from ..batch.rows import TAG_CHARS, Note, line_of
 
@@ -33,67 +29,18 @@ def rows_of_batch(place: BatchPlace) -> Iterator[dict[str, Any]]:
     output, a record has only what the output says."""
     # A note is written before its row: a row added while we read may have a note that we have not read.
     sizes = {path: path.stat().st_size for path in place.files if path == place.out or path.exists()}
-    notes = _NotePlaces(place.folder)
-    try:
+    with Notes(place, _refuse) as notes:
         for path, size in sizes.items():
             for number, row in enumerate(record_lines(path, size), 1):
                 if row.strip():
                     yield _record_of(row, notes, f"{path} line {number}")
-    finally:
-        notes.close()
 
 
-class _NotePlaces:
-    """The position of each line's note in the two journals, in eight bytes a line for each journal."""
-
-    def __init__(self, beside: Path) -> None:
-        self._places: list[tuple[int, array[int]]] = []
-        decode = msgspec.json.Decoder(Note).decode
-        for name in (RECORDS, FAILURES):
-            path, places, place = beside / name, array("Q"), 1
-            if not path.exists():
-                continue
-            for at, line in enumerate(read_lines(path), 1):
-                try:
-                    number = decode(line).line
-                    is_sound = is_intact(line, must_be_sealed=True)
-                except (msgspec.MsgspecError, UnicodeError):
-                    is_sound = False
-                if not is_sound:
-                    raise DamagedJournal(f"{path} line {at} is damaged: take it out, and what it tells is left empty")
-                if number >= len(places):
-                    places.extend(array("Q", bytes(8 * (number + 1 - len(places)))))
-                places[number], place = place, place + len(line) + 1
-            self._places.append((open_regular(path), places))
-        self._decode = decode
-
-    def of(self, line: int, row_crc: int, where: str) -> Note | None:
-        is_known = False
-        for fd, places in self._places:
-            if line < len(places) and places[line]:
-                note, is_known = self._decode(_line_at(fd, places[line] - 1)), True
-                if note.row_crc == row_crc:
-                    return note
-        if is_known:
-            raise DamagedJournal(
-                f"{where} was changed: the same batch with --set-aside-damaged moves such lines away and asks for them "
-                f"again"
-            )
-        return None
-
-    def close(self) -> None:
-        for fd, _ in self._places:
-            os.close(fd)
+def _refuse(path: Path, number: int, mistake: str) -> None:
+    raise DamagedJournal(f"{path} line {number} is {mistake}: take it out, and what it tells is left empty")
 
 
-def _line_at(fd: int, place: int) -> bytes:
-    data = b""
-    while b"\n" not in data:
-        data += os.pread(fd, 1 << 12, place + len(data))
-    return data[: data.index(b"\n")]
-
-
-def _record_of(row: bytes, notes: _NotePlaces, where: str) -> dict[str, Any]:
+def _record_of(row: bytes, notes: Notes, where: str) -> dict[str, Any]:
     try:
         fields = orjson.loads(row)
         response, error = fields["response"] or {}, fields["error"]
@@ -124,8 +71,14 @@ def _record_of(row: bytes, notes: _NotePlaces, where: str) -> dict[str, Any]:
         "choices": choices,
         "error": error,
     }
-    note = notes.of(line, zlib.crc32(row), where) if line is not None else None
-    if note is not None:
+    known = None if line is None else notes.of(line, zlib.crc32(row))
+    if line is not None and known is None and notes.is_known(line):
+        raise DamagedJournal(
+            f"{where} was changed: the same batch with --set-aside-damaged moves such lines away and asks for them "
+            f"again"
+        )
+    if known is not None:
+        _, note = known
         kept = {name: getattr(note, name) for name in Note.__struct_fields__ if name not in _NOT_KEPT}
         record |= {name: None if value is UNSET else value for name, value in kept.items()}
         record["keys"] = list(note.keys)
