@@ -9,7 +9,9 @@ import asyncio
 import hashlib
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +24,8 @@ from ...engine.folder_file import NotRegular, open_regular
 # As many bytes as an answer may have: a longer line is a mistake in the file.
 LINE_MAX = 16 << 20
 _PIECE = 1 << 20
+# Of a pipe: each may be as long as LINE_MAX.
+_LINES_AHEAD = 16
 _MARK = b"\xef\xbb\xbf"
 _PACKED = b"\x1f\x8b"
 
@@ -33,53 +37,25 @@ class InputLine(NamedTuple):
     data: bytes | None
 
 
-class Splitter:
-    """A splitter of pieces of any size into lines, numbered from 1. Blank lines are counted but skipped; of a line
-    longer than `most` bytes only the number is passed on."""
-
-    def __init__(self, most: int = LINE_MAX) -> None:
-        self.number = 0
-        self._most = most
-        self._rest = bytearray()
-        self._is_too_long = False
-
-    def feed(self, piece: bytes) -> Iterator[InputLine]:
-        begin = 0
-        while (end := piece.find(b"\n", begin)) >= 0:
-            self._keep(piece[begin:end])
-            begin = end + 1
-            if (line := self._take()) is not None:
-                yield line
-        self._keep(piece[begin:])
-
-    def end(self) -> Iterator[InputLine]:
-        """Yields the text after the last newline as a line, if there is any."""
-        if (self._rest or self._is_too_long) and (line := self._take()) is not None:
-            yield line
-
-    def _keep(self, part: bytes) -> None:
-        if self._is_too_long:
-            return
-        if len(self._rest) + len(part) > self._most:
-            self._is_too_long = True
-            self._rest.clear()
-            return
-        self._rest += part
-
-    def _take(self) -> InputLine | None:
-        self.number += 1
-        data, is_too_long = bytes(self._rest), self._is_too_long
-        self._rest.clear()
-        self._is_too_long = False
-        if is_too_long:
-            return InputLine(self.number, None)
-        if self.number == 1:
-            data = data.removeprefix(_MARK)
-        return InputLine(self.number, data) if data.strip() else None
+def lines_of(pieces: Iterable[bytes], most: int = LINE_MAX) -> Iterator[InputLine]:
+    """Yields the lines of pieces of any size, the text after the last newline among them. Blank lines are counted but
+    skipped; of a line longer than `most` bytes only the number is passed on."""
+    number, rest, is_too_long = 0, b"", False
+    for piece in chain(pieces, (b"\n",)):
+        *whole, rest = (rest + piece).split(b"\n")
+        for data in whole:
+            number += 1
+            if is_too_long or len(data) > most:
+                yield InputLine(number, None)
+            elif data.removeprefix(_MARK if number == 1 else b"").strip():
+                yield InputLine(number, data.removeprefix(_MARK if number == 1 else b""))
+            is_too_long = False
+        if len(rest) > most:
+            rest, is_too_long = b"", True
 
 
 class InputSurvey(Struct, frozen=True):
-    """The SHA-256 of an input file in hex, its number of requests, and the number of its last line, from 1."""
+    """The SHA-256 of an input file in hex, its number of requests, and the number of the last one's line, from 1."""
 
     digest: str
     requests: int
@@ -108,19 +84,14 @@ class InputFile:
         os.close(self._fd)
 
     def survey(self) -> InputSurvey:
-        digest, splitter, requests = hashlib.sha256(), Splitter(), 0
+        digest, requests, last = hashlib.sha256(), 0, 0
         self._state = self._look()
-        for piece in self._pieces():
-            digest.update(piece)
-            requests += sum(1 for _ in splitter.feed(piece))
-        requests += sum(1 for _ in splitter.end())
-        return InputSurvey(digest.hexdigest(), requests, splitter.number)
+        for line in lines_of(self._pieces(digest.update)):
+            requests, last = requests + 1, line.number
+        return InputSurvey(digest.hexdigest(), requests, last)
 
     def read(self) -> Iterator[InputLine]:
-        splitter = Splitter()
-        for piece in self._pieces():
-            yield from splitter.feed(piece)
-        yield from splitter.end()
+        return lines_of(self._pieces())
 
     async def lines(self) -> AsyncIterator[InputLine]:
         for line in self.read():
@@ -130,11 +101,12 @@ class InputFile:
                 f"{self.path} was changed while it was read: what was answered is another input's: ask anew"
             )
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _pieces(self, look_at: Callable[[bytes], None] = lambda piece: None) -> Iterator[bytes]:
         """Yields the file's bytes up to the length that the survey saw: another program may still append to it."""
         place, size = 0, self._state[0]
         while piece := self._read(place, min(_PIECE, size - place)):
             place += len(piece)
+            look_at(piece)
             yield piece
 
     def _read(self, place: int, most: int) -> bytes:
@@ -151,33 +123,23 @@ class InputFile:
 async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:
     """Yields the lines of a pipe as they arrive. A thread reads them: a non-blocking descriptor would be
     non-blocking for every process that shares it, at a terminal for our own stdout too."""
-    loop, may_read = asyncio.get_running_loop(), threading.Semaphore(0)
-    pieces: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+    loop, has_room = asyncio.get_running_loop(), threading.Semaphore(_LINES_AHEAD)
+    lines: asyncio.Queue[InputLine | OSError | None] = asyncio.Queue()
 
     def read_on() -> None:
-        piece: bytes | OSError = b"."
-        while isinstance(piece, bytes) and piece:
-            may_read.acquire()
+        with suppress(RuntimeError):  # the loop has ended without waiting for more
             try:
-                piece = os.read(fd, _PIECE)
+                for line in lines_of(iter(lambda: os.read(fd, _PIECE), b"")):
+                    has_room.acquire()
+                    loop.call_soon_threadsafe(lines.put_nowait, line)
+                loop.call_soon_threadsafe(lines.put_nowait, None)
             except OSError as error:
-                piece = error
-            try:
-                loop.call_soon_threadsafe(pieces.put_nowait, piece)
-            except RuntimeError:
-                return  # the loop has ended without waiting for more
+                loop.call_soon_threadsafe(lines.put_nowait, error)
 
     # A read of a silent pipe can't be ended: the thread must not hold up the end of the process.
     threading.Thread(target=read_on, name="stdin", daemon=True).start()
-    splitter = Splitter()
-    while True:
-        may_read.release()
-        piece = await pieces.get()
-        if isinstance(piece, OSError):
-            raise LocalFault(f"stdin can't be read ({piece.strerror})") from piece
-        if not piece:
-            break
-        for line in splitter.feed(piece):
-            yield line
-    for line in splitter.end():
+    while (line := await lines.get()) is not None:
+        if isinstance(line, OSError):
+            raise LocalFault(f"stdin can't be read ({line.strerror})") from line
+        has_room.release()
         yield line

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
 from millstream.interfaces.batch.digests import Digests
-from millstream.interfaces.batch.input import InputFile, InputLine, Splitter, lines_of_pipe
+from millstream.interfaces.batch.input import InputFile, InputLine, lines_of, lines_of_pipe
 
 
 def split(pieces: list[bytes], most: int = 1 << 20) -> list[InputLine]:
-    splitter = Splitter(most)
-    found = [line for piece in pieces for line in splitter.feed(piece)]
-    return [*found, *splitter.end()]
+    return list(lines_of(pieces, most))
 
 
 def test_blank_lines_are_counted_and_passed_over() -> None:
