@@ -40,18 +40,18 @@ class InputLine(NamedTuple):
 def lines_of(pieces: Iterable[bytes], most: int = LINE_MAX) -> Iterator[InputLine]:
     """Yields the lines of pieces of any size, the text after the last newline among them. Blank lines are counted but
     skipped; of a line longer than `most` bytes only the number is passed on."""
-    number, rest, is_too_long = 0, b"", False
+    number, line, is_too_long = 0, bytearray(), False
     for piece in chain(pieces, (b"\n",)):
-        *whole, rest = (rest + piece).split(b"\n")
-        for data in whole:
-            number += 1
-            if is_too_long or len(data) > most:
-                yield InputLine(number, None)
-            elif data.removeprefix(_MARK if number == 1 else b"").strip():
-                yield InputLine(number, data.removeprefix(_MARK if number == 1 else b""))
-            is_too_long = False
-        if len(rest) > most:
-            rest, is_too_long = b"", True
+        for newlines, part in enumerate(piece.split(b"\n")):
+            if newlines:
+                number += 1
+                data = bytes(line).removeprefix(_MARK if number == 1 else b"")
+                if is_too_long or data.strip():
+                    yield InputLine(number, None if is_too_long else data)
+                line, is_too_long = bytearray(), False
+            line += part
+            if len(line) > most:
+                line, is_too_long = bytearray(), True
 
 
 class InputSurvey(Struct, frozen=True):
