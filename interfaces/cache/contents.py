@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.store.cache import CacheStatistics, StoredAnswer
 from ...format import size_text
@@ -47,14 +47,7 @@ class CacheContents(Struct, frozen=True):
             "oldest": _iso(min((group.oldest for group in self.groups), default=None)),
             "newest": _iso(max((group.newest for group in self.groups), default=None)),
             "groups": [
-                {
-                    "endpoint": group.endpoint,
-                    "model": group.model,
-                    "entries": group.entries,
-                    "bytes": group.bytes,
-                    "oldest": _iso(group.oldest),
-                    "newest": _iso(group.newest),
-                }
+                {**structs.asdict(group), "oldest": _iso(group.oldest), "newest": _iso(group.newest)}
                 for group in self.groups
             ],
         }

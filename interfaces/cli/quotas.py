@@ -124,14 +124,9 @@ def _amounts(quota: Quota) -> dict[str, float | None]:
 
 
 def _seen_json(seen: lane_files.ReportedLimit) -> dict[str, Any]:
-    limit = seen.limit
-    return {
-        "of": limit.of,
-        "limit": limit.limit,
-        "window_s": limit.window_s,
-        "remaining": limit.remaining,
-        "seconds_ago": round(max(0.0, time.time() - seen.at), 1),
-    }
+    names = ("of", "limit", "window_s", "remaining")
+    fields = {name: getattr(seen.limit, name) for name in names}
+    return {**fields, "seconds_ago": round(max(0.0, time.time() - seen.at), 1)}
 
 
 def tell(lanes: Sequence[KnownLane]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from ...bench.evaluation.door.kept_answer import Verdict
@@ -100,7 +101,8 @@ class _Dialogue:
         """Shows the next answer and carries out the person's command. Returns False if that was to quit or the input
         ended."""
         height = self._terminal.size()[1]
-        command = self._ask(_Pages(self._page_lines(height), height))
+        lines = self._page_lines(height)
+        command = self._ask(_pages(lines, _room(height)), are_several=len(lines) > _room(height))
         if command == _QUIT:
             return False
         if command == _UNDO:
@@ -159,9 +161,9 @@ class _Dialogue:
             *earlier,
         ]
 
-    def _ask(self, pages: _Pages) -> Verdict | str:
+    def _ask(self, pages: Iterator[str], *, are_several: bool) -> Verdict | str:
         """Returns the person's label, or one of S, U and Q."""
-        self._terminal.say("\n" + pages.turn())
+        self._terminal.say("\n" + next(pages))
         answer = self._answers[self.waiting[0]]
         choices = {choice.letter: Verdict(choice.name) for choice in answer.choices}
         steps = {
@@ -169,7 +171,7 @@ class _Dialogue:
             for choice in answer.choices
             for step in answer.certainties
         }
-        keys = ", ".join((*choices, _SKIP, _UNDO, *([_MORE] if pages.are_several else []), _QUIT))
+        keys = ", ".join((*choices, _SKIP, _UNDO, *([_MORE] if are_several else []), _QUIT))
         while True:
             word = self._terminal.ask(f"{keys} or ? > ")
             if word is None:
@@ -183,35 +185,20 @@ class _Dialogue:
                 return key
             if word == "?":
                 self.explain()
-            elif key == _MORE and pages.are_several:
-                self._terminal.say(pages.turn())
+            elif key == _MORE and are_several:
+                self._terminal.say(next(pages))
             else:
                 excerpt = "nothing" if not word else repr(word if len(word) <= 20 else f"{word[:19]}…")
                 self._terminal.say(f"expected {keys} or ?, got {excerpt}")
 
 
-class _Pages:
-    """Lines in parts that fit on a screen of `height` lines; after the last part the first comes again."""
-
-    def __init__(self, lines: Sequence[str], height: int) -> None:
-        self._lines = lines
-        self._room = _room(height)
-        self._at = 0
-
-    @property
-    def are_several(self) -> bool:
-        return len(self._lines) > self._room
-
-    def turn(self) -> str:
-        """Returns the next part, and how many lines follow it."""
-        if self._at >= len(self._lines):
-            self._at = 0
-        part = self._lines[self._at : self._at + self._room]
-        self._at += self._room
-        left = len(self._lines) - self._at
-        if not self.are_several:
-            return "\n".join(part)
-        return "\n".join([*part, f"({left:,} more lines: M)" if left > 0 else "(the end; M: from the beginning)"])
+def _pages(lines: Sequence[str], room: int) -> Iterator[str]:
+    """Yields the lines in parts of at most `room`, each with how many lines follow it; after the last part the first
+    comes again."""
+    for begin in cycle(range(0, len(lines), room)):
+        left = len(lines) - begin - room
+        below = [f"({left:,} more lines: M)" if left > 0 else "(the end; M: from the beginning)"]
+        yield "\n".join([*lines[begin : begin + room], *(below if len(lines) > room else ())])
 
 
 def _room(height: int) -> int:

@@ -55,7 +55,7 @@ def say_json(value: Any) -> None:
     """Writes one JSON object to stdout."""
     import orjson
 
-    _write_result(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    _write_result(orjson.dumps(value, default=dict, option=orjson.OPT_INDENT_2).decode())
 
 
 def say_result(is_json: bool, value: Callable[[], Any], text: Callable[[], str]) -> None:

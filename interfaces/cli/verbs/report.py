@@ -123,17 +123,8 @@ def _text(report: WrittenReport) -> str:
 
 def _as_json(report: WrittenReport) -> dict[str, Any]:
     folder = report.page.parent
-    models = [
-        {
-            "model": standing.model,
-            "expected": standing.expected,
-            "answered": standing.answered,
-            "refused": standing.refused,
-            "failed": dict(standing.failed),
-            "pending": standing.pending,
-        }
-        for standing in report.standings
-    ]
+    names = ("model", "expected", "answered", "refused", "failed", "pending")
+    models = [{name: getattr(standing, name) for name in names} for standing in report.standings]
     return {
         "report": str(report.page),
         "bytes": report.size,
