@@ -156,14 +156,14 @@ class BatchStore:
             if line is None or not 0 < line <= self._last:
                 yield row, self._damaged(f"{path} line {number} is no row of this batch")
                 continue
-            known = notes.of(line, zlib.crc32(row))
-            if known is None and notes.is_known(line):
+            match = notes.of(line, zlib.crc32(row))
+            if match is None and notes.is_known(line):
                 yield row, self._damaged(f"{path} line {number} was changed")
-            elif known is None or known[0] == RETIRED or self.done[line]:
+            elif match is None or match[0] == RETIRED or self.done[line]:
                 yield row, REPLACED
             else:
-                self.done[line] = known[0] + 1
-                count_note(ended, known[1])
+                self.done[line] = match[0] + 1
+                count_note(ended, match[1])
                 yield row, None
 
     def _damaged(self, what: str) -> str:

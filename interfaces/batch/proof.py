@@ -51,14 +51,14 @@ def _look_at_rows(path: Path, tag: str, notes: Notes, done: bytearray, proof: Pr
         if line is None or not 0 < line < len(done):
             proof.add(f"{here}: no row of this batch")
             continue
-        known = notes.of(line, zlib.crc32(row))
+        match = notes.of(line, zlib.crc32(row))
         if done[line]:
             proof.add(f"{here}: a second row for line {line} of the input")
-        elif known is not None and known[0] != RETIRED:
+        elif match is not None and match[0] != RETIRED:
             done[line] = True
-            proof.records += known[0] == ANSWERED
-            proof.failures += known[0] == FAILED
-        elif known is not None or not notes.is_known(line):
+            proof.records += match[0] == ANSWERED
+            proof.failures += match[0] == FAILED
+        elif match is not None or not notes.is_known(line):
             proof.torn.append(f"{here}: its line is asked again by the next start")
         else:
             proof.add(f"{here}: changed: its checksum is not the one noted for line {line} of the input")

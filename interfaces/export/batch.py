@@ -71,14 +71,14 @@ def _record_of(row: bytes, notes: Notes, where: str) -> dict[str, Any]:
         "choices": choices,
         "error": error,
     }
-    known = None if line is None else notes.of(line, zlib.crc32(row))
-    if line is not None and known is None and notes.is_known(line):
+    match = None if line is None else notes.of(line, zlib.crc32(row))
+    if line is not None and match is None and notes.is_known(line):
         raise DamagedJournal(
             f"{where} was changed: the same batch with --set-aside-damaged moves such lines away and asks for them "
             f"again"
         )
-    if known is not None:
-        _, note = known
+    if match is not None:
+        _, note = match
         kept = {name: getattr(note, name) for name in Note.__struct_fields__ if name not in _NOT_KEPT}
         record |= {name: None if value is UNSET else value for name, value in kept.items()}
         record["keys"] = list(note.keys)
