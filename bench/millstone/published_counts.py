@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...configuration.errors import UsageError
-from ...metrics.millstone.counts import CountRow, ModelCounts, counts_of_rows, rows_of_csv
+from ...metrics.millstone.counts import ModelCounts, counts_of_rows, rows_of_csv
 
 
 class CountsTable(Struct, frozen=True):
@@ -23,20 +23,12 @@ class CountsTable(Struct, frozen=True):
     models: tuple[ModelCounts, ...]
 
 
-def rows_of_file(path: Path) -> list[CountRow]:
-    """Returns the lines of a table. Raises UsageError if it can't be read or is no such table."""
-    try:
-        return rows_of_csv(path.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
-
-
 def read_counts(path: Path) -> CountsTable:
     """Returns a table of counts. Raises UsageError if it can't be read, is no such table, or has no model."""
     try:
-        models = counts_of_rows(rows_of_file(path))
+        models = counts_of_rows(rows_of_csv(path.read_text("utf-8")))
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
     if not models:

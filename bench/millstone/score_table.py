@@ -17,7 +17,7 @@ from ...report.text import table
 from ..evaluation.door.served_rows import ScoredRun
 from .labels import sides_of
 from .options import Readings
-from .published_counts import rows_of_file
+from .published_counts import read_counts
 from .recount import shapes_of, tally_of
 from .reference import LEFT_OUT
 from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score_cells
@@ -54,10 +54,7 @@ def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
 
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:
-    try:
-        return scores_from_counts(rows_of_file(path), LEFT_OUT, readings.silence or "unscored")
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
+    return scores_from_counts(read_counts(path).models, LEFT_OUT, readings.silence or "unscored")
 
 
 def score_text(source: str, scores: Mapping[str, Any]) -> str:

@@ -138,8 +138,7 @@ class OrderEffect:
     """The number of `answers` in a case, and how many of them `agree` with the side of the first or the last argument.
     `base_rate` is the share (0 to 1) expected if the order had no effect, `excess` the observed share minus that; both
     None without an answer. `tested` compares `excess` with 0 over issues; `p` is its Student's t, that order does
-    nothing, None where no interval can be given. `unknown` answers are not counted, as the side of that argument is
-    unknown."""
+    nothing, None where no interval can be given. Answers are not counted where the side of that argument is unknown."""
 
     case: str
     position: Position
@@ -148,7 +147,6 @@ class OrderEffect:
     base_rate: float | None
     excess: float | None
     tested: Comparison | None
-    unknown: int
 
     @property
     def rate(self) -> float | None:
@@ -183,7 +181,6 @@ def order_effect(
     rows = rows[starts[lists + 1] > starts[lists]]
     place = starts[answers.shown[rows]] if position == "first" else starts[answers.shown[rows] + 1] - 1
     side = _sides(answers)[answers.lists.members[place]]
-    unknown = len(lists) - int((side >= 0).sum())
     rows, side = rows[side >= 0], side[side >= 0]
 
     shape = (len(answers.issues), len(SIDES), len(STANCES))
@@ -201,7 +198,6 @@ def order_effect(
         base_rate=expected / total if total else None,
         excess=(agree - expected) / total if total else None,
         tested=tested,
-        unknown=unknown,
     )
 
 

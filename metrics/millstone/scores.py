@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from ...engine.runs.pairs import Pair
 from ..statistics.intervals import interval_entry
 from .answers import AnswerReading, AnswerTally
-from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
+from .counts import ModelCounts, counts_of
 from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
 from .open_minded import open_minded_issues
@@ -86,10 +86,10 @@ def _unanswered(shape: Shape) -> dict[str, Any]:
 
 
 def scores_from_counts(
-    rows: Iterable[CountRow], left_out: Iterable[str] = (), silence: Silence = "unscored"
+    models: Iterable[ModelCounts], left_out: Iterable[str] = (), silence: Silence = "unscored"
 ) -> dict[str, Any]:
     """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
-    return _document([(counts, heard(counts, silence)) for counts in counts_of_rows(rows)], silence, left_out)
+    return _document([(counts, heard(counts, silence)) for counts in models], silence, left_out)
 
 
 def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:

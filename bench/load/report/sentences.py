@@ -181,13 +181,9 @@ def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
 
 
 def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
-    """Yields the names and texts of how a test was measured."""
+    """Yields the names and texts of how a test was measured, beside what its summary says."""
     load = test.load
-    yield "Models", ", ".join(one_line(model, 80) for model in load.models)
-    yield "Measured", f"{measured_time(load.seconds)}{ends_left_out(load)}"
     yield "Ended", f"since {ended(load)}"
-    if load.spent is not None:
-        yield "Cost", f"${load.spent:,.4f}"
     client = load.client
     yield (
         "Client",
@@ -196,7 +192,6 @@ def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
             f"average, {client.cpu_peak:.0%} at most"
         ),
     )
-    yield "Written by", f"millstream {one_line(load.millstream, 40)}"
     for name, value in load.test.items():
         if name not in ("models", "verb") and (text := option_text(value)):
             yield f"--{one_line(name, 40)}", text

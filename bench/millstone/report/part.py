@@ -14,7 +14,7 @@ from msgspec import structs
 
 from ....configuration.errors import UsageError
 from ....engine.runs.run_folder import MANIFEST
-from ....metrics.millstone.coverage import SILENCE_NOTES
+from ....metrics.millstone.coverage import SILENCE_NOTES, silent, unmeasured
 from ....metrics.millstone.scores import KINDS
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
@@ -45,7 +45,7 @@ from .folders import AnswerFolder, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
 from .published import counts_marked
-from .remarks import of_samples, remarks, silent_of, unmeasured_of
+from .remarks import of_samples, remarks, sentences_of
 from .survey import ReportSurvey
 from .tables_arguments import argument_tables, spread_sentences
 from .tables_baselines import baseline_tables
@@ -131,8 +131,8 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         figures=figures,
         remarks=remarks(panel, tables, covered),
         of_samples=of_samples(survey),
-        unmeasured=unmeasured_of(covered),
-        silent=silent_of(covered),
+        unmeasured=sentences_of(covered, unmeasured),
+        silent=sentences_of(covered, silent),
         unlike=unlike(survey),
     )
 

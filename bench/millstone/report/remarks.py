@@ -5,10 +5,10 @@ Owns when each remark applies and its words. Knows the tables by their names and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ....format import percent_text
-from ....metrics.millstone.coverage import SILENCE_NOTES, Coverage, silent, unmeasured
+from ....metrics.millstone.coverage import SILENCE_NOTES, Coverage, unmeasured
 from ....metrics.millstone.coverage import remarks as of_coverage
 from ....metrics.millstone.gaps import Gaps
 from ....metrics.millstone.openness import CASES
@@ -31,7 +31,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
         return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
     scored = main_rows(tables["om-readings"])
     return (
-        *unmeasured_of(covered),
+        *sentences_of(covered, unmeasured),
         *_incomplete(panel.gaps),
         *_coverage(covered),
         *survey.label_remarks,
@@ -46,17 +46,9 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
     )
 
 
-def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
-    """Returns a sentence on each model that has answers but no score worth reading."""
-    return tuple(
-        one_line(text, _SENTENCE) for name, cover in covered.items() if (text := unmeasured(_name(name), cover))
-    )
-
-
-def silent_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
-    """Returns a sentence on each model whose answers mostly take no side or are cut off, also if the literal reading
-    gives it a score."""
-    return tuple(one_line(text, _SENTENCE) for name, cover in covered.items() if (text := silent(_name(name), cover)))
+def sentences_of(covered: Mapping[str, Coverage], of: Callable[[str, Coverage], str | None]) -> tuple[str, ...]:
+    """Returns the sentence that `of` has on each model, if it has one."""
+    return tuple(one_line(text, _SENTENCE) for name, cover in covered.items() if (text := of(_name(name), cover)))
 
 
 def _coverage(covered: Mapping[str, Coverage]) -> Iterator[str]:

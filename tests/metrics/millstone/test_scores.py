@@ -14,7 +14,7 @@ from tallies import CONFIG_OF_CASE, add_answer
 
 from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
-from millstream.metrics.millstone.counts import CountRow, rows_of_csv
+from millstream.metrics.millstone.counts import CountRow, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.gaps import Shape
 from millstream.metrics.millstone.openness import CASES, STANCES
 from millstream.metrics.millstone.scores import ranks, scores, scores_from_counts
@@ -52,13 +52,17 @@ def tally_of(rows: list[CountRow]) -> AnswerTally:
     return tally
 
 
+def scores_of_rows(rows: list[CountRow]) -> dict[str, Any]:
+    return scores_from_counts(counts_of_rows(rows))
+
+
 def models(document: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = document["millstone"]["models"]
     return found
 
 
 def test_published_counts_give_the_documented_shape_and_the_known_scores() -> None:
-    entry = models(scores_from_counts(rows_of_csv(PUBLISHED.read_text())))["gpt-4o"]
+    entry = models(scores_of_rows(rows_of_csv(PUBLISHED.read_text())))["gpt-4o"]
     assert [entry[kind] for kind in ("om", "om_pro_share", "om_no_flip")] == pytest.approx(
         [7.7593, 30.0185, 14.3086], abs=5e-5
     )
@@ -80,7 +84,7 @@ def test_published_counts_give_the_documented_shape_and_the_known_scores() -> No
 
 def test_records_and_the_table_of_their_counts_give_the_same_scores() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
-    from_table = models(scores_from_counts(rows))["gpt-4o"]
+    from_table = models(scores_of_rows(rows))["gpt-4o"]
     from_records = models(scores(tally_of(rows)))["gpt-4o"]
     for kind in ("om", "om_pro_share", "om_no_flip", "answers"):
         assert from_records[kind] == from_table[kind]
@@ -94,7 +98,7 @@ def test_records_and_the_table_of_their_counts_give_the_same_scores() -> None:
 @given(tables)
 def test_every_table_gives_plain_json_without_a_nan(table: dict[tuple[str, str, str, str], int]) -> None:
     rows = [CountRow(*place, answers) for place, answers in table.items()]
-    for document in (scores_from_counts(rows), scores(tally_of(rows))):
+    for document in (scores_of_rows(rows), scores(tally_of(rows))):
         plain(document)
         assert json.loads(json.dumps(document, allow_nan=False)) == document
         assert list(models(document)) == sorted(models(document))
@@ -107,12 +111,12 @@ def test_every_table_gives_plain_json_without_a_nan(table: dict[tuple[str, str, 
 def test_an_issue_that_cannot_be_scored_says_so_and_leaves_the_rest_alone() -> None:
     whole = [CountRow("m", "a", case, "con" if at else "pro", 6) for at, case in enumerate(CASES)]
     gap = [CountRow("m", "b", case, "con", 6) for case in CASES[1:]]
-    entry = models(scores_from_counts(whole + gap))["m"]
+    entry = models(scores_of_rows(whole + gap))["m"]
     assert entry["om_pro_share"] == pytest.approx(100)
     assert entry["issues"]["b"]["om"] is None
     assert entry["issues"]["b"]["complete"] is False
     assert entry["complete"] is False
-    alone = models(scores_from_counts(gap))["m"]
+    alone = models(scores_of_rows(gap))["m"]
     assert (alone["om"], alone["ci95"], alone["ranks"]["om"]) == (None, [None, None], None)
 
 
@@ -129,18 +133,18 @@ def test_refusals_and_disagreements_are_reported() -> None:
 def test_a_models_interval_does_not_depend_on_the_models_beside_it() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
     more = [row._replace(model="a-model") for row in rows[:40]] + rows
-    alone = models(scores_from_counts(rows))["gpt-4o"]
-    beside = models(scores_from_counts(more))["gpt-4o"]
+    alone = models(scores_of_rows(rows))["gpt-4o"]
+    beside = models(scores_of_rows(more))["gpt-4o"]
     assert alone["ci95"] == beside["ci95"]
 
 
 def test_intervals_say_what_they_are_of_and_why_there_is_none() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
-    whole = models(scores_from_counts(rows))["gpt-4o"]
+    whole = models(scores_of_rows(rows))["gpt-4o"]
     assert whole["ci95"][0] < whole["om"] < whole["ci95"][1]
     assert (whole["ci95_of"], whole["ci95_note"]) == ("issues", "approximate: fewer than 30 issues (10)")
     few = [row for row in rows if row.issue in ("drones", "binge-watching")]
-    entry = models(scores_from_counts(few))["gpt-4o"]
+    entry = models(scores_of_rows(few))["gpt-4o"]
     assert (entry["ci95"], entry["ci95_note"]) == ([None, None], "no interval: fewer than 10 issues (2)")
 
 
@@ -149,7 +153,7 @@ def test_the_three_scores_rank_apart() -> None:
     flips = [CountRow("flips", "a", case, "con" if at else "pro", 10) for at, case in enumerate(CASES)]
     wavers = [CountRow("wavers", "a", "baseline", "pro", 10)]
     wavers += [CountRow("wavers", "a", case, *cell) for case in CASES[1:] for cell in (("pro", 4), ("con", 6))]
-    found = models(scores_from_counts(flips + wavers))
+    found = models(scores_of_rows(flips + wavers))
     assert found["flips"]["ranks"] == {"om": 2, "om_pro_share": 1, "om_no_flip": 2}
     assert found["wavers"]["ranks"] == {"om": 1, "om_pro_share": 2, "om_no_flip": 1}
 
@@ -215,9 +219,9 @@ def test_models_are_ranked_among_those_scored_on_the_same_issues() -> None:
         CountRow(model, "a", case, "con" if at else "pro", 6) for model in ("m", "n") for at, case in enumerate(CASES)
     ]
     alone = [row._replace(model="o", issue="b") for row in rows if row.model == "m"]
-    found = models(scores_from_counts(rows + alone))
+    found = models(scores_of_rows(rows + alone))
     assert [found[model]["ranks"]["om_pro_share"] for model in ("m", "n", "o")] == [1, 1, 1]
-    more = models(scores_from_counts([*rows, *(row._replace(issue="b") for row in rows if row.model == "m")]))
+    more = models(scores_of_rows([*rows, *(row._replace(issue="b") for row in rows if row.model == "m")]))
     assert [more[model]["ranks"]["om_pro_share"] for model in ("m", "n")] == [1, 1]
 
 
