@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -32,20 +32,11 @@ _CODES = {"unknown_model": "model_not_found"}
 # Equal bytes for two calls that ask the same, whatever the order of their fields.
 _ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=dict)
 
-
-class Wire(NamedTuple):
-    """A dialect, and the family of protocols that it belongs to."""
-
-    dialect: Dialect
-    family: str
-
-
 _SPOKEN = {
-    "chat/completions": Wire(openai_chat.DIALECT, "openai"),
-    "responses": Wire(openai_responses.DIALECT, "openai-responses"),
-    "messages": Wire(anthropic_messages.DIALECT, "anthropic"),
+    "chat/completions": openai_chat.DIALECT,
+    "responses": openai_responses.DIALECT,
+    "messages": anthropic_messages.DIALECT,
 }
-_GEMINI = Wire(gemini_generate.DIALECT, "gemini")
 _PATH = re.compile(r"/?(?:v1/)?(chat/completions|responses|messages)/?")
 _GEMINI_PATH = re.compile(r"/?(?:v1|v1beta|v1beta1)/models/(.+):generateContent")
 URLS = "/v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models/MODEL:generateContent"
@@ -56,7 +47,7 @@ class Envelope(Struct, frozen=True):
 
     line: int
     custom_id: str
-    spoken: Wire
+    spoken: Dialect
     body: dict[str, Any]
 
 
@@ -65,7 +56,7 @@ class BatchRequest(Struct, frozen=True):
 
     line: int
     custom_id: str
-    spoken: Wire
+    spoken: Dialect
     asked: ServedRequest
 
 
@@ -117,7 +108,7 @@ def request_of(
     """Returns the request of an envelope, or its BadLine. `named` returns the model of a client's name and family."""
     spoken = envelope.spoken
     try:
-        served = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
+        served = spoken.read(envelope.body, lambda word: named(word, spoken.family))
         served = request_for_family(served, spoken.family, family_of(served.call.model))
     except RequestRefusal as refused:
         problem = refused.problem
@@ -144,7 +135,7 @@ def _wrong(number: int, custom_id: str | None, name: str, expected: str, value: 
     return BadLine(number, custom_id, f"invalid_{name}", message, name)
 
 
-def _spoken_at(url: object, body: dict[str, Any]) -> Wire | None:
+def _spoken_at(url: object, body: dict[str, Any]) -> Dialect | None:
     if not isinstance(url, str):
         return None
     if (path := _PATH.fullmatch(url)) is not None:
@@ -152,7 +143,7 @@ def _spoken_at(url: object, body: dict[str, Any]) -> Wire | None:
     if (path := _GEMINI_PATH.fullmatch(url)) is not None:
         # The dialect reads it from the body, as it can't see the address.
         body["model"] = unquote(path[1])
-        return _GEMINI
+        return gemini_generate.DIALECT
     return None
 
 

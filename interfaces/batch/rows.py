@@ -89,7 +89,7 @@ def row_of_broken(wrong: BadLine, tag: str) -> NotedRow:
 
 def row_of(request: BatchRequest, outcomes: Sequence[Outcome], tag: str) -> NotedRow:
     """Returns the row of a request whose calls have all ended. If one of them failed, the row is a failure."""
-    dialect, served = request.spoken.dialect, request.asked
+    dialect, served = request.spoken, request.asked
     failed = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
     if failed is None:
         status, body = 200, dialect.whole(served, outcomes)

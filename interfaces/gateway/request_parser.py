@@ -37,9 +37,6 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         GENERATE: gemini_generate.DIALECT,
     }
 )
-_FAMILIES: Mapping[str, str] = MappingProxyType(
-    {CHAT: "openai", RESPONSES: "openai-responses", MESSAGES: "anthropic", GENERATE: "gemini"}
-)
 # How many names of models are cached, for each family; a longer name is resolved anew every time.
 _NAMES_KEPT = 256
 _SWITCH_S = 0.0005
@@ -70,7 +67,7 @@ class RequestParser:
         # One thread: several would share one interpreter, and each would hold up the loop in its turn.
         self._reader = ThreadPoolExecutor(1, "long bodies")
         # Functions that return the model for a name, by dialect.
-        self._named = {dialect: self._names_of(family, names) for dialect, family in _FAMILIES.items()}
+        self._named = {name: self._names_of(dialect.family, names) for name, dialect in DIALECTS.items()}
 
     def question(self, request: HttpRequest, way: RequestPath, body: bytes) -> Question:
         """Returns what a request's body, headers and path ask for. Raises RequestRefusal, ConfigurationError."""
@@ -79,14 +76,15 @@ class RequestParser:
             fields = {**fields, "model": way.model, "stream": way.is_streamed}
         elif way.model:
             fields = {**fields, "model": way.model}
-        served = DIALECTS[way.dialect].read(fields, self._named[way.dialect])
+        dialect = DIALECTS[way.dialect]
+        served = dialect.read(fields, self._named[way.dialect])
         headers = request.seen.headers
         run = _run_of(request, way) if "x-millstream-run" in headers else way.run
         trial = _trial_of(request, served.count) if "x-millstream-trial" in headers else None
         idempotency, digest = "", b""
         if "idempotency-key" in headers:
             idempotency, digest = request.header("idempotency-key") or "", hashlib.sha256(body).digest()
-        return Question(served, _FAMILIES[way.dialect], run, trial, idempotency, digest)
+        return Question(served, dialect.family, run, trial, idempotency, digest)
 
     @asynccontextmanager
     async def in_thread(self) -> AsyncIterator[Callable[..., asyncio.Future[Any]]]:

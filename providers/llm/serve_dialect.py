@@ -88,12 +88,12 @@ class AnswerStream(Protocol):
 
 
 class Dialect(Struct, frozen=True):
-    """A protocol as its servers speak it. `read` reads a request's JSON object, with a function that returns our model
-    for a client's name (and raises if there is none). `whole` writes the body of an answer from outcomes that all
-    have a reply, `stream` the same as events of the media type `stream_type`, `problem` the body of an error,
-    `listing` and `listed` models."""
+    """A protocol as its servers speak it, and the `family` of protocols that it belongs to. `read` reads a request's
+    JSON object, with a function that returns our model for a client's name (and raises if there is none). `whole`
+    writes the body of an answer from outcomes that all have a reply, `stream` the same as events of the media type
+    `stream_type`, `problem` the body of an error, `listing` and `listed` models."""
 
-    name: str
+    family: str
     read: Read
     whole: Callable[[ServedRequest, Sequence[Outcome]], bytes]
     stream: Callable[[ServedRequest], AnswerStream]

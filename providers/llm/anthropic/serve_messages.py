@@ -16,7 +16,7 @@ from .serve_answers import whole
 from .serve_errors import THREAD, listed, listing, problem
 from .serve_events import MessageStream
 from .serve_fields import AnthropicFields
-from .serve_turns import tools_of, turns_of
+from .serve_turns import FAMILY, tools_of, turns_of
 
 _READ = frozenset(
     {
@@ -141,4 +141,4 @@ def _choice(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, b
     return name, None if is_single is None else not is_single
 
 
-DIALECT = Dialect("anthropic-messages", read, whole, MessageStream, problem, listing, listed)
+DIALECT = Dialect(FAMILY, read, whole, MessageStream, problem, listing, listed)

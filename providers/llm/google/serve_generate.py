@@ -15,7 +15,7 @@ from ..serve_dialect import Dialect, ServedRequest, refusing
 from .serve_answers import CandidateStream, listed, listing, problem, whole
 from .serve_fields import GeminiFields, camel
 from .serve_schema import json_schema
-from .serve_turns import choice_of, tools_of, turns_of
+from .serve_turns import FAMILY, choice_of, tools_of, turns_of
 
 _READ = frozenset({"model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 # Labels for the caller's own bill, which change no answer.
@@ -124,4 +124,4 @@ def _thoughts(config: GeminiFields, rest: dict[str, Any]) -> str | None:
     return effort
 
 
-DIALECT = Dialect("gemini-generate", read, whole, CandidateStream, problem, listing, listed)
+DIALECT = Dialect(FAMILY, read, whole, CandidateStream, problem, listing, listed)

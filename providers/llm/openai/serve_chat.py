@@ -135,7 +135,7 @@ def dialect(now: Callable[[], float] = time.time) -> Dialect:
     def streamed(request: ServedRequest) -> ChatStream:
         return ChatStream(request, int(now()))
 
-    return Dialect("openai-chat", read, answered, streamed, problem, listing, listed)
+    return Dialect(FAMILY, read, answered, streamed, problem, listing, listed)
 
 
 DIALECT = dialect()

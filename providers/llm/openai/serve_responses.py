@@ -131,7 +131,7 @@ def dialect(now: Callable[[], float] = time.time) -> Dialect:
     def streamed(request: ServedRequest) -> ResponseStream:
         return ResponseStream(request, int(now()))
 
-    return Dialect("openai-responses", read, answered, streamed, problem, listing, listed)
+    return Dialect(FAMILY, read, answered, streamed, problem, listing, listed)
 
 
 DIALECT = dialect()

@@ -299,12 +299,12 @@ def test_a_text_that_is_signed_is_told_to_clients_of_others_in_its_place() -> No
     signed = Native("gemini", {"text": "world", "thoughtSignature": "Eu4B"})
     reply = Reply("Hello world", None, "tool_calls", parts=("Hello ", signed, ToolCall("t", "f")))
     asked = Read(Call("gemini/m", "x"), "m")
-    read = {dialect.name: orjson.loads(dialect.whole(asked, [Outcome(asked.call, reply)])) for dialect in ANSWERING}
-    assert [block.get("text") for block in read["anthropic-messages"]["content"]] == ["Hello ", "world", None]
+    read = {dialect.family: orjson.loads(dialect.whole(asked, [Outcome(asked.call, reply)])) for dialect in ANSWERING}
+    assert [block.get("text") for block in read["anthropic"]["content"]] == ["Hello ", "world", None]
     message, call = read["openai-responses"]["output"]
     assert message["content"][0]["text"] == "Hello world" and call["type"] == "function_call"
-    assert read["openai-chat"]["choices"][0]["message"]["content"] == "Hello world"
-    parts = read["gemini-generate"]["candidates"][0]["content"]["parts"]
+    assert read["openai"]["choices"][0]["message"]["content"] == "Hello world"
+    parts = read["gemini"]["candidates"][0]["content"]["parts"]
     assert parts[:2] == [{"text": "Hello "}, signed.value]
 
 
