@@ -43,7 +43,6 @@ def _version_of(target: Target) -> str:
 
 
 def decode(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status == 200:
         return anthropic.PROTOCOL.decode(response)
     parsed = read_object(response.body)[0]

@@ -91,7 +91,7 @@ class WireProtocol(Struct, frozen=True):
     encode: Callable[[Call, Target], Request]
     """Writes a call as a request."""
     decode: Callable[[Response], Reply | Fault]
-    """Reads a response."""
+    """Returns the reply or the fault of a response."""
     headers: Callable[[Target], Mapping[str, str]] = no_headers
     """The headers of every request besides Content-Type and credentials."""
     listen: Callable[[], AnswerListener] | None = None

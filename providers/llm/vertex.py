@@ -88,7 +88,6 @@ def _claude_written(call: Call, target: Target) -> Request:
 
 
 def decode_claude(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status == 200:
         return anthropic.read(response, _claude_result)
     parsed = read_object(response.body)[0]

@@ -117,7 +117,6 @@ def _thoughts(call: Call, budget: int, most: int) -> int:
 
 
 def decode(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status != 200:
         return refusal_or_fault(response)
     return read(response, error_within)

@@ -37,7 +37,6 @@ _EFFORT = re.compile(r"(?!none$)[a-z]{1,20}")
 
 @refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = AnthropicFields(request)
     model = body.text("model")
     body.required("max_tokens")

@@ -124,7 +124,6 @@ def _thinking(effort: str, model: str) -> dict[str, Any]:
 
 
 def decode(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status != 200:
         return google_refusal_or_fault(response)
     body = response.body

@@ -31,7 +31,6 @@ _BUDGET_MOST = 999_999_999
 
 @refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = GeminiFields(request)
     model = body.text("model", "")
     if not model:

@@ -50,9 +50,9 @@ PATH = "/chat/completions"
 STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 STREAM_ALONE: dict[str, Any] = {"stream": True}
 _NOT_EXTRA = ("messages", "model", "stream")
-FINISHES = {"eos": "stop", "model_length": "length", "function_call": "tool_calls"}
+_FINISHES = {"eos": "stop", "model_length": "length", "function_call": "tool_calls"}
 # The last is DeepSeek's, for an answer that it could not continue.
-BROKEN = ("error", "insufficient_system_resource")
+_BROKEN = ("error", "insufficient_system_resource")
 
 _decode_answer = msgspec.json.Decoder(ChatAnswer).decode
 
@@ -102,7 +102,6 @@ def _ask_for_logprobs(params: dict[str, Any], alternatives: int, name: str) -> N
 
 
 def decode(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status != 200:
         return refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
@@ -126,10 +125,10 @@ def decode(response: Response) -> Reply | Fault:
     if choice.message.says_more:
         beside = MessageParts()
         beside.take(choice.message, is_whole=True)
-    return _reply(choice, answer, usage_of(answer.usage), logprobs, response, beside, is_strict=is_strict)
+    return reply_of(choice, answer, usage_of(answer.usage), logprobs, response, beside, is_strict=is_strict)
 
 
-def _reply(
+def reply_of(
     choice: ChatChoice,
     answer: ChatAnswer,
     usage: Usage | None,
@@ -143,10 +142,10 @@ def _reply(
     text = message.content or message.refusal or ""
     is_refused = bool(message.refusal)
     if finish != "stop" and finish is not None:
-        if finish in BROKEN:
+        if finish in _BROKEN:
             return broken_answer(f"finish reason is `{finish}`")
         is_refused = is_refused or finish == "content_filter"
-        finish = FINISHES.get(finish, finish)
+        finish = _FINISHES.get(finish, finish)
     if not text and (finish == "stop" or finish is None) and not is_refused and message.is_empty:
         return empty_answer("a message that says nothing", usage)
     raw_hash = sha256(response.body).hexdigest()
@@ -254,7 +253,7 @@ class _ChatChunks(Chunks):
             message = with_parts(message, self.spoken)
         answer = structs.replace(self.origin, citations=self.citations, search_results=self.results)
         choice = ChatChoice(message=message, finish_reason=self.finish)
-        return _reply(choice, answer, self.usage, self.logprobs, response, self.beside, is_strict=is_strict)
+        return reply_of(choice, answer, self.usage, self.logprobs, response, self.beside, is_strict=is_strict)
 
 
 def decode_stream(response: Response, joined: Chunks) -> Reply | Fault:

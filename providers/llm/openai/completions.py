@@ -6,17 +6,14 @@ log-probabilities: NaN for a token without one, as the first. Complete under the
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from ....engine.call import Call, Reply
 from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import completion_text, listener_of
 from ..answer_values import as_object
-from ..faults import bad_json, broken_answer, empty_answer, refusal_or_fault, unreadable
+from ..faults import bad_json, empty_answer, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, check_absent, request_of, sampling_of
-from ..repair import mended
-from .chat import BROKEN, FINISHES, STREAM, STREAM_ALONE, Chunks, decode_stream, read_answer
-from .shapes import ChatChoice, logprobs_of, parallel_logprobs
+from .chat import STREAM, STREAM_ALONE, Chunks, decode_stream, read_answer, reply_of
+from .shapes import ChatChoice, CompletionMessage, logprobs_of, parallel_logprobs
 
 PATH = "/completions"
 _NOT_EXTRA = ("prompt", "model", "stream")
@@ -45,7 +42,6 @@ def _prompt_of(call: Call) -> str:
 
 
 def decode(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status != 200:
         return refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
@@ -83,25 +79,9 @@ class _CompletionChunks(Chunks):
             self.logprobs = [*(self.logprobs or ()), *rows]
 
     def reply(self, response: Response, *, is_strict: bool) -> Reply | Fault:
-        finish = self.finish
-        if finish in BROKEN:
-            return broken_answer(f"finish reason is `{finish}`")
-        if not self.texts and finish == "stop":
-            return empty_answer("a choice that says nothing", self.usage)
-        return Reply(
-            mended("".join(self.texts)),
-            self.usage,
-            None if finish is None else FINISHES.get(finish, finish),
-            finish == "content_filter",
-            sha256(response.body).hexdigest(),
-            None if is_strict else response.body,
-            None if self.logprobs is None else tuple(self.logprobs),
-            answer_id=self.origin.id or None,
-            served=self.origin.model or None,
-            fingerprint=self.origin.system_fingerprint or None,
-            tier=self.origin.service_tier or None,
-            router=self.origin.provider or None,
-        )
+        message = CompletionMessage("".join(self.texts) if self.texts else None)
+        choice = ChatChoice(message=message, finish_reason=self.finish)
+        return reply_of(choice, self.origin, self.usage, self.logprobs, response, None, is_strict=is_strict)
 
 
 PROTOCOL = WireProtocol("openai-completions", encode, decode, listen=listener_of(completion_text), is_verbatim=True)

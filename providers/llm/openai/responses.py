@@ -60,7 +60,6 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
 
 
 def decode(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a response."""
     if response.status != 200:
         return refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):

@@ -49,7 +49,6 @@ _NOT_EXTRA = _READ | DROPPED.keys()
 
 @refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = OpenAIFields(request)
     if not body.has("model"):
         raise RequestRefusal("you must provide a model parameter", "model")

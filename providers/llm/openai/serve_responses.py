@@ -42,7 +42,6 @@ _NOT_EXTRA = _READ | DROPPED.keys()
 
 @refusing
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """Returns a request as a call; raises RequestRefusal. `named` returns the model for a client's name."""
     body = OpenAIFields(request)
     for name, why in _STORED.items():
         if body.has(name):
