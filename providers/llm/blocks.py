@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from hashlib import sha256
+from typing import Any, ClassVar, Protocol
 
 import orjson
 from msgspec import Struct
 
-from ...engine.call import Call, Message
+from ...engine.call import Call, Citation, Message, Reply, Usage
 from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
-from ...engine.endpoint import EncodeError
+from ...engine.endpoint import EncodeError, Fault, Response
+from .answer_values import as_object, each_once
+from .faults import broken_answer, empty_answer
 from .protocol import as_it_stands
 from .repair import mended
 
@@ -223,6 +226,91 @@ class AnswerContent:
         if all(one is None or isinstance(one, str) for one in parts):
             return ()
         return tuple(one for one in parts if one is not None and one != "")
+
+
+class GrowingBlock(AnswerBlock, Protocol):
+    """A block of a streamed answer, whose pieces it collects."""
+
+    @property
+    def is_call(self) -> bool: ...
+
+    def take(self, delta: dict[str, Any]) -> None: ...
+
+
+class BlockReader:
+    """The builder of a reply from an answer's blocks, whole or in events. `stop` is the provider's own stop reason;
+    `is_said`: the answer holds anything but thoughts, even an empty text; `explanation`: why it was refused."""
+
+    # The stop reasons with those of a reply, those of an answer that the model did not bring to an end, and those of an
+    # answer that can't be empty.
+    finishes: ClassVar[Mapping[str, str]]
+    broken: ClassVar[tuple[str, ...]] = ()
+    full: ClassVar[tuple[str, ...]]
+
+    def __init__(self) -> None:
+        self.stop: str | None = None
+        self.is_said = False
+        self.explanation = ""
+        self._content = AnswerContent()
+        self._open: dict[int | None, GrowingBlock] = {}
+        self._citations: list[Citation | None] = []
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens, None if unknown. The input includes tokens that the provider's cache has read or written, which
+        these protocols count apart."""
+        raise NotImplementedError
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The fields of a reply that state who answered."""
+        raise NotImplementedError
+
+    def say(self, text: Any) -> None:
+        self.is_said = True
+        if isinstance(text, str):
+            self._content.say(text)
+
+    def begin(self, block: GrowingBlock, index: int | None = None) -> None:
+        self._open[index] = block
+        self._content.add(block)
+        self.is_said = self.is_said or block.is_call
+
+    def result(self, response: Response, raw: bytes | None) -> Reply | Fault:
+        """Returns the reply or the fault of the whole answer; `raw`: its bytes, if they were no sound JSON."""
+        stop = self.stop
+        if stop is None:
+            return broken_answer("stop reason is missing")
+        if stop in self.broken:
+            return broken_answer(f"stop reason is `{stop}`")
+        if stop in self.full and not self.is_said:
+            return empty_answer("a message that says nothing", self.usage)
+        parts = self._content.parts()
+        finish = finish_with(parts, self.finishes.get(stop, mended(stop)))
+        is_refused = finish == "content_filter"
+        return Reply(
+            self._content.text or (mended(self.explanation) if is_refused else ""),
+            self.usage,
+            finish,
+            is_refused,
+            sha256(response.body).hexdigest(),
+            raw,
+            citations=each_once(self._citations),
+            parts=parts,
+            **self.origin,
+        )
+
+
+def call_of(family: str, fields: Mapping[str, Any], id_name: str, input_json: str) -> ToolCall | None:
+    """Returns the tool call in a block; `input_json` are its arguments if they were sent in pieces. None without an id
+    or a name."""
+    arguments = mended(input_json) or written(as_object(fields.get("input")))
+    call_id, name = fields.get(id_name), fields.get("name")
+    if arguments is None or not isinstance(call_id, str) or not isinstance(name, str):
+        return None
+    known = (id_name, "input", "name")
+    rest = {name: value for name, value in fields.items() if name not in known and value is not None}
+    return ToolCall(mended(call_id), mended(name), arguments, native_of(family, rest) if rest else None)
 
 
 def finish_with(parts: tuple[Part, ...], finish: str) -> str:

@@ -16,7 +16,7 @@ from ....engine.endpoint import EncodeError, Fault, Request, Response
 from ..answer_listeners import listener_of, message_text
 from ..blocks import fields_of_tools
 from ..families import marked
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault, unreadable
+from ..faults import bad_json, cut_stream, error_within, refusal_or_fault, unreadable
 from ..protocol import Target, WireProtocol, add_extra, add_object, check_absent, request_of, sampling_of, schema_of
 from ..repair import read_object
 from ..sse import events_of
@@ -135,7 +135,7 @@ def read(response: Response, read_error: ErrorReader) -> Reply | Fault:
         return bad_json("200 with JSON that is no message")
     gathered = MessageReader()
     gathered.add_message(answer)
-    return _reply(gathered, response, is_repaired=not is_strict)
+    return gathered.result(response, None if is_strict else response.body)
 
 
 def _read_stream(response: Response, read_error: ErrorReader) -> Reply | Fault:
@@ -155,15 +155,7 @@ def _read_stream(response: Response, read_error: ErrorReader) -> Reply | Fault:
         gathered.add_event(event)
     if gathered.stop is None and not is_ended:
         return cut_stream("its stop reason")
-    return _reply(gathered, response, is_repaired=is_repaired)
-
-
-def _reply(gathered: MessageReader, response: Response, *, is_repaired: bool) -> Reply | Fault:
-    if gathered.stop is None:
-        return broken_answer("message has no stop reason")
-    if gathered.is_empty:
-        return empty_answer("a message that says nothing", gathered.usage)
-    return gathered.reply(response.body, is_repaired)
+    return gathered.result(response, response.body if is_repaired else None)
 
 
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max", "N")

@@ -5,27 +5,24 @@ A field of a wrong type counts as missing. Pure: values in, values out, never an
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 
 from msgspec import structs
 
-from ....engine.call import NOT_REPORTED, Citation, Reply, Usage
-from ....engine.content import Part, ToolCall
+from ....engine.call import NOT_REPORTED, Usage
+from ....engine.content import Part
 from ..answer_values import (
     as_index,
     as_object,
     as_text,
     citation_of,
     count_in,
-    each_once,
     objects_in,
     origin_of,
     sum_in,
 )
 from ..answer_values import usage_of as checked_usage
-from ..blocks import AnswerContent, finish_with, native_of, object_in, written
-from ..repair import mended
+from ..blocks import BlockReader, call_of, native_of, object_in
 from .turns import FAMILY
 
 # A paused turn waits for a request to continue, which is never sent: it is an answer that stopped before its end.
@@ -42,7 +39,6 @@ _FINISHES = {
     "refusal": "content_filter",
     "tool_use": "tool_calls",
 }
-_OF_A_CALL = ("id", "input", "name", "type")
 _DIRECT = {"type": "direct"}
 # Kinds of deltas -> the field whose pieces they hold.
 _GROWING = {"thinking_delta": "thinking", "input_json_delta": "partial_json"}
@@ -70,7 +66,10 @@ class _MessageBlock:
     def part(self) -> Part | None:
         input_json = "".join(self._pieces.get("partial_json", ()))
         if self.is_call:
-            return self._call(mended(input_json))
+            # A direct call by the model is the default. The type is known, too.
+            left_out = ("type", "caller") if self._begun.get("caller") == _DIRECT else ("type",)
+            begun = {name: value for name, value in self._begun.items() if name not in left_out}
+            return call_of(FAMILY, begun, "id", input_json)
         value = dict(self._begun)
         if "thinking" in self._pieces:
             value["thinking"] = f"{as_text(value.get('thinking'))}{''.join(self._pieces['thinking'])}"
@@ -80,44 +79,22 @@ class _MessageBlock:
             value["input"] = arguments
         return native_of(FAMILY, value)
 
-    def _call(self, input_json: str) -> ToolCall | None:
-        """Returns the tool call; None without an id or a name. The field for a direct call by the model is left out,
-        since that is the default."""
-        begun = self._begun
-        whole = begun.get("input")
-        arguments = input_json or written(whole if isinstance(whole, dict) else {})
-        if arguments is None or not isinstance(begun.get("id"), str) or not isinstance(begun.get("name"), str):
-            return None
-        rest = {name: value for name, value in begun.items() if name not in _OF_A_CALL and value is not None}
-        if rest.get("caller") == _DIRECT:
-            del rest["caller"]
-        native = native_of(FAMILY, rest) if rest else None
-        return ToolCall(mended(begun["id"]), mended(begun["name"]), arguments, native)
 
-
-class MessageReader:
+class MessageReader(BlockReader):
     """The builder of a reply from the fields of a message, or from its events."""
 
+    finishes = _FINISHES
+    # One that a stop sequence ended may be empty.
+    full = ("end_turn",)
+
     def __init__(self) -> None:
-        self.stop: str | None = None
-        self._spoken = AnswerContent()
-        self._open: dict[Any, _MessageBlock] = {}
-        self._citations: list[Citation | None] = []
+        super().__init__()
         self._counts: dict[str, Any] = {}
-        self._explanation = ""
         self._id: Any = None
         self._served: Any = None
-        self._is_said = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the message ended its turn without content. One that a stop sequence ended never counts as empty."""
-        return self.stop == "end_turn" and not self._is_said
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens, None if unknown. The input includes tokens that its cache has read or written, which Anthropic
-        counts apart."""
         usage, place = _usage_of(self._counts), self._counts.get("inference_geo")
         if usage is not None and isinstance(place, str) and place not in _ANYWHERE:
             usage = structs.replace(usage, place=place)
@@ -128,10 +105,11 @@ class MessageReader:
         return usage
 
     @property
-    def _tier(self) -> Any:
+    def origin(self) -> dict[str, Any]:
         # Fast mode is a tier of its own, at its own price, but is reported apart.
         speed = self._counts.get("speed")
-        return speed if speed == "fast" else self._counts.get("service_tier")
+        tier = speed if speed == "fast" else self._counts.get("service_tier")
+        return origin_of(answer_id=self._id, served=self._served, tier=tier)
 
     def add_message(self, message: dict[str, Any]) -> None:
         for block in objects_in(message.get("content")):
@@ -155,36 +133,13 @@ class MessageReader:
                 self._add_end(event.get("delta"))
                 self._add_usage(event.get("usage"))
 
-    def reply(self, body: bytes, is_repaired: bool) -> Reply:
-        stop = self.stop or ""
-        parts = self._spoken.parts()
-        finish = finish_with(parts, _FINISHES.get(stop, mended(stop)))
-        is_refused = finish == "content_filter"
-        text = self._spoken.text
-        if is_refused and not text:
-            text = self._explanation
-        return Reply(
-            mended(text),
-            self.usage,
-            finish,
-            is_refused,
-            sha256(body).hexdigest(),
-            body if is_repaired else None,
-            citations=each_once(self._citations),
-            parts=parts,
-            **origin_of(answer_id=self._id, served=self._served, tier=self._tier),
-        )
-
     def _add_block(self, block: Any, index: int | None = None) -> None:
         if not isinstance(block, dict):
             return
         if block.get("type") != "text":
-            opened = _MessageBlock(block)
-            self._open[index] = opened
-            self._spoken.add(opened)
-            self._is_said = self._is_said or opened.is_call
+            self.begin(_MessageBlock(block), index)
             return
-        self._add_text(block.get("text"))
+        self.say(block.get("text"))
         for one in objects_in(block.get("citations")):
             self._add_citation(one)
 
@@ -192,16 +147,11 @@ class MessageReader:
         if not isinstance(delta, dict):
             return
         if delta.get("type") == "text_delta":
-            self._add_text(delta.get("text"))
+            self.say(delta.get("text"))
         elif delta.get("type") == "citations_delta":
             self._add_citation(delta.get("citation"))
         elif index in self._open:
             self._open[index].take(delta)
-
-    def _add_text(self, text: Any) -> None:
-        self._is_said = True
-        if isinstance(text, str):
-            self._spoken.say(text)
 
     def _add_citation(self, citation: Any) -> None:
         """Adds a citation: a page has an address, a result of the caller's own search a source, a document neither."""
@@ -215,7 +165,7 @@ class MessageReader:
             self.stop = stop
         details = holder.get("stop_details")
         if isinstance(details, dict) and isinstance(details.get("explanation"), str):
-            self._explanation = details["explanation"]
+            self.explanation = details["explanation"]
 
     def _add_usage(self, usage: Any) -> None:
         """Replaces the counts that are given: each is for the whole message so far."""

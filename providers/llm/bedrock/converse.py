@@ -7,7 +7,6 @@ shapes. Errors: errors.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
@@ -16,11 +15,10 @@ import orjson
 from ....engine.call import Call, Reply
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import FrameListener
-from ..answer_values import as_object, origin_of
-from ..blocks import finish_with
+from ..answer_values import as_object, objects_in
 from ..event_stream import BrokenStream, messages_of
 from ..families import written_for
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
+from ..faults import bad_json, cut_stream, unreadable
 from ..protocol import (
     Target,
     WireProtocol,
@@ -32,9 +30,9 @@ from ..protocol import (
     sampling_of,
     schema_of,
 )
-from ..repair import mended, read_object
+from ..repair import read_object
 from .errors import bedrock_refusal_or_fault, name_within, result_of
-from .shapes import ConverseReader, finish_of
+from .shapes import ConverseReader
 from .turns import FAMILY, prompt_of, tools_of
 
 _NOT_EXTRA = ("messages", "model", "modelId", "stream", "system")
@@ -53,18 +51,6 @@ _FIELDS = frozenset(
         "toolConfig",
     }
 )
-_FINISHES = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "guardrail_intervened": "content_filter",
-    "content_filtered": "content_filter",
-    "refusal": "content_filter",
-    "tool_use": "tool_calls",
-}
-# Bedrock's words for an answer that the model did not bring to an end.
-_BROKEN = ("malformed_model_output", "malformed_tool_use")
 _NO_ANSWER = "200 with JSON that is no answer of Converse's"
 
 
@@ -122,10 +108,8 @@ def decode(response: Response) -> Reply | Fault:
     if not isinstance(message.get("content"), list):
         return bad_json(_NO_ANSWER)
     gathered = ConverseReader()
-    gathered.finish = finish_of(answer)
-    gathered.add_metadata(answer)
-    gathered.add_blocks(block for block in message["content"] if isinstance(block, dict))
-    return _reply(gathered, response, None if is_strict else response.body)
+    gathered.add_answer(answer, objects_in(message["content"]))
+    return gathered.result(response, None if is_strict else response.body)
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
@@ -149,32 +133,9 @@ def _decode_stream(response: Response) -> Reply | Fault:
             gathered.add_event(message.headers.get(":event-type", ""), value)
     except BrokenStream as error:
         return bad_json(f"a stream with {error}")
-    if gathered.finish is None:
+    if gathered.stop is None:
         return cut_stream("its stop reason")
-    return _reply(gathered, response, raw)
-
-
-def _reply(gathered: ConverseReader, response: Response, raw: bytes | None) -> Reply | Fault:
-    finish = gathered.finish
-    if finish is None:
-        return broken_answer("stop reason is missing")
-    if finish in _BROKEN:
-        return broken_answer(f"stop reason is `{finish}`")
-    parts = gathered.spoken.parts()
-    finish = finish_with(parts, _FINISHES.get(finish, mended(finish)))
-    if finish == "stop" and not gathered.is_said:
-        return empty_answer("a message that says nothing", gathered.usage)
-    return Reply(
-        gathered.spoken.text,
-        gathered.usage,
-        finish,
-        finish == "content_filter",
-        sha256(response.body).hexdigest(),
-        raw,
-        citations=gathered.citations,
-        parts=parts,
-        **origin_of(served=gathered.served, tier=gathered.tier),
-    )
+    return gathered.result(response, raw)
 
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
-from ....engine.call import Citation, Usage
-from ....engine.content import Native, Part, ToolCall
-from ..answer_values import as_index, as_object, citation_of, count_in, each_once, objects_in, sum_in
+from ....engine.call import Usage
+from ....engine.content import Native, Part
+from ..answer_values import as_index, as_object, as_text, citation_of, count_in, objects_in, origin_of, sum_in
 from ..answer_values import usage_of as checked_usage
-from ..blocks import AnswerContent, native_of, object_in, written
+from ..blocks import BlockReader, call_of, native_of, object_in
 from ..repair import mended
 from .turns import FAMILY
 
-_OF_A_CALL = ("input", "name", "toolUseId")
 _CACHE_COUNTS = ("cacheReadInputTokens", "cacheWriteInputTokens")
 # Said of a tool that Bedrock runs itself.
 _SERVER_TOOL = "server_tool_use"
@@ -63,12 +62,7 @@ class _ConverseBlock:
         if not self.is_call:
             whole_input = object_in(input_json) if input_json else as_object(tool_use.get("input"))
             return native_of(FAMILY, {"toolUse": {**tool_use, "input": {} if whole_input is None else whole_input}})
-        arguments = input_json or written(as_object(tool_use.get("input")))
-        call_id, name = tool_use.get("toolUseId"), tool_use.get("name")
-        if arguments is None or not isinstance(call_id, str) or not isinstance(name, str):
-            return None
-        rest = {name: value for name, value in tool_use.items() if name not in _OF_A_CALL and value is not None}
-        return ToolCall(mended(call_id), mended(name), arguments, native_of(FAMILY, rest) if rest else None)
+        return call_of(FAMILY, tool_use, "toolUseId", input_json)
 
     def _thought(self) -> Native | None:
         if "redactedContent" in self._pieces:
@@ -87,35 +81,55 @@ def _joined(pieces: list[str]) -> str:
         return "".join(pieces)
 
 
-class ConverseReader:
-    """The builder of an answer from blocks or events. `is_said`: it holds anything but thoughts, even an empty text."""
+class ConverseReader(BlockReader):
+    """The builder of a reply from the blocks of an answer, or from its events."""
+
+    finishes: ClassVar[Mapping[str, str]] = {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "guardrail_intervened": "content_filter",
+        "content_filtered": "content_filter",
+        "refusal": "content_filter",
+        "tool_use": "tool_calls",
+    }
+    broken = ("malformed_model_output", "malformed_tool_use")
+    full = ("end_turn", "stop_sequence")
 
     def __init__(self) -> None:
-        self.finish: str | None = None
-        self.usage: Usage | None = None
-        self.served: Any = None
-        self.tier: Any = None
-        self.spoken = AnswerContent()
-        self.is_said = False
-        self._citations: list[Citation | None] = []
-        self._open: dict[Any, _ConverseBlock] = {}
+        super().__init__()
+        self._metadata: dict[str, Any] = {}
 
     @property
-    def citations(self) -> tuple[Citation, ...]:
-        return each_once(self._citations)
+    def usage(self) -> Usage | None:
+        return usage_of(self._metadata.get("usage"))
 
-    def add_blocks(self, blocks: Iterable[dict[str, Any]]) -> None:
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The tier, and the model that a prompt router chose: Converse names no other."""
+        routed = as_object(as_object(self._metadata.get("trace")).get("promptRouter"))
+        tier = as_object(self._metadata.get("serviceTier")).get("type")
+        return origin_of(served=routed.get("invokedModelId"), tier=tier)
+
+    def add_answer(self, answer: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> None:
+        """Adds a whole answer with these blocks."""
+        self._add_stop(answer)
+        self._metadata = answer
+        self._add_blocks(blocks)
+
+    def _add_blocks(self, blocks: Iterable[dict[str, Any]]) -> None:
         for block in blocks:
             if "text" in block:
-                self._say(block["text"])
+                self.say(block["text"])
             elif "citationsContent" in block:
                 cited = as_object(block["citationsContent"])
                 for part in objects_in(cited.get("content")):
-                    self._say(part.get("text"))
+                    self.say(part.get("text"))
                 for citation in objects_in(cited.get("citations")):
                     self._cite(citation)
             elif block:
-                self._begin(block, None)
+                self.begin(_ConverseBlock(block))
 
     def add_event(self, kind: str, value: dict[str, Any]) -> None:
         """Adds an event of a stream; kinds that hold nothing of the answer are ignored."""
@@ -124,52 +138,33 @@ class ConverseReader:
             start = value.get("start")
             self.is_said = self.is_said or (start is not None and "reasoningContent" not in as_object(start))
             if as_object(start):
-                self._begin(as_object(start), index)
+                self.begin(_ConverseBlock(as_object(start)), index)
         elif kind == "contentBlockDelta":
             self._add_delta(as_object(value.get("delta")), index)
         elif kind == "messageStop":
-            self.finish = finish_of(value)
+            self._add_stop(value)
         elif kind == "metadata":
-            self.add_metadata(value)
+            self._metadata = value
 
-    def add_metadata(self, value: dict[str, Any]) -> None:
-        """Adds usage, tier, and the model that a prompt router chose: Converse names no other."""
-        self.usage = usage_of(value.get("usage"))
-        self.tier = as_object(value.get("serviceTier")).get("type")
-        routed = as_object(as_object(value.get("trace")).get("promptRouter"))
-        self.served = routed.get("invokedModelId")
-
-    def _begin(self, block: dict[str, Any], index: int | None) -> None:
-        self._open[index] = begun = _ConverseBlock(block)
-        self.is_said = self.is_said or begun.is_call
-        self.spoken.add(begun)
+    def _add_stop(self, value: dict[str, Any]) -> None:
+        self.stop = as_text(value.get("stopReason")) or None
 
     def _add_delta(self, delta: dict[str, Any], index: int | None) -> None:
         if "text" in delta:
-            self._say(delta["text"])
+            self.say(delta["text"])
         elif index in self._open:
             self._open[index].take(delta)
         elif isinstance(delta.get("reasoningContent"), dict):
             # Thoughts begin with their first piece.
-            self._begin({"reasoningContent": {}}, index)
+            self.begin(_ConverseBlock({"reasoningContent": {}}), index)
             self._open[index].take(delta)
         self._cite(delta.get("citation"))
-
-    def _say(self, text: Any) -> None:
-        self.is_said = True
-        if isinstance(text, str):
-            self.spoken.say(text)
 
     def _cite(self, value: Any) -> None:
         """Adds a citation that has an address; a place in a document of the request has none."""
         citation = as_object(value)
         page = as_object(as_object(citation.get("location")).get("web"))
         self._citations.append(citation_of(page.get("url"), citation.get("title")))
-
-
-def finish_of(value: dict[str, Any]) -> str | None:
-    reason = value.get("stopReason")
-    return reason if isinstance(reason, str) and reason else None
 
 
 def usage_of(counts: Any) -> Usage | None:
