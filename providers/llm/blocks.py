@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 import orjson
 from msgspec import Struct
 
-from ...engine.call import Call, Citation, Message, Reply, Usage
+from ...engine.call import Call, Citation, Message, Reply, TokenLogprob, Usage
 from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
 from ...engine.endpoint import EncodeError, Fault, Response
 from .answer_values import as_object, each_once
@@ -246,11 +246,14 @@ class BlockReader:
     finishes: ClassVar[Mapping[str, str]]
     broken: ClassVar[tuple[str, ...]] = ()
     full: ClassVar[tuple[str, ...]]
+    # The protocol's words for a stop reason.
+    reason: ClassVar[str] = "stop reason"
 
     def __init__(self) -> None:
         self.stop: str | None = None
         self.is_said = False
         self.explanation = ""
+        self.logprobs: tuple[TokenLogprob, ...] | None = None
         self._content = AnswerContent()
         self._open: dict[int | None, GrowingBlock] = {}
         self._citations: list[Citation | None] = []
@@ -258,7 +261,7 @@ class BlockReader:
     @property
     def usage(self) -> Usage | None:
         """The tokens, None if unknown. The input includes tokens that the provider's cache has read or written, which
-        these protocols count apart."""
+        some protocols count apart."""
         raise NotImplementedError
 
     @property
@@ -280,9 +283,9 @@ class BlockReader:
         """Returns the reply or the fault of the whole answer; `raw`: its bytes, if they were no sound JSON."""
         stop = self.stop
         if stop is None:
-            return broken_answer("stop reason is missing")
+            return broken_answer(f"{self.reason} is missing")
         if stop in self.broken:
-            return broken_answer(f"stop reason is `{stop}`")
+            return broken_answer(f"{self.reason} is `{stop}`")
         if stop in self.full and not self.is_said:
             return empty_answer("a message that says nothing", self.usage)
         parts = self._content.parts()
@@ -295,7 +298,8 @@ class BlockReader:
             is_refused,
             sha256(response.body).hexdigest(),
             raw,
-            citations=each_once(self._citations),
+            self.logprobs,
+            each_once(self._citations),
             parts=parts,
             **self.origin,
         )

@@ -7,22 +7,20 @@ An answer is complete only with a finish reason. Thoughts are no part of its tex
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
 from ....engine.call import Call, Reply
 from ....engine.endpoint import Fault, Request, Response
 from ..answer_listeners import candidate_text, listener_of
-from ..answer_values import origin_of
-from ..blocks import fields_of_tools, finish_with
+from ..blocks import fields_of_tools
 from ..families import written_for
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer, unreadable
+from ..faults import bad_json, unreadable
 from ..protocol import Target, WireProtocol, add_extra, add_object, request_of, sampling_of, schema_of
-from ..repair import mended, read_json
+from ..repair import read_json
 from ..sse import events_of
 from .errors import google_error_within, google_refusal_or_fault
-from .shapes import CandidateAnswer, candidate_answer
+from .shapes import NO_ANSWER, CandidateReader
 from .turns import FAMILY, add_tools, prompt_of
 
 # The API version of Google's own client since its third version.
@@ -33,36 +31,6 @@ _HAS_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 _BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576}
 _GEMINI_2 = re.compile(r"gemini-2\.")
 _NUMBER = re.compile(r"-?\d{1,9}")
-
-# The last is not a reason of Google's own, but of servers that imitate it.
-_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length", "FUNCTION_CALL": "tool_calls"}
-_FILTERED = {
-    "SAFETY",
-    "RECITATION",
-    "LANGUAGE",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "IMAGE_SAFETY",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
-    "MODEL_ARMOR",
-    "ESCALATION",
-}
-# Google's reasons for an answer that it could not give.
-_BROKEN = {
-    "FINISH_REASON_UNSPECIFIED",
-    "OTHER",
-    "MALFORMED_FUNCTION_CALL",
-    "MALFORMED_RESPONSE",
-    "UNEXPECTED_TOOL_CALL",
-    "TOO_MANY_TOOL_CALLS",
-    "MISSING_THOUGHT_SIGNATURE",
-    "IMAGE_OTHER",
-    "NO_IMAGE",
-}
-_LIMITED_ACCOUNT = "PUP_LIMITED_DISABLED"
-_NO_ANSWER = "200 with JSON that is no answer of Gemini's"
 
 
 def encode(call: Call, target: Target) -> Request:
@@ -140,54 +108,13 @@ def decode(response: Response) -> Reply | Fault:
         chunks = parsed if isinstance(parsed, list) else [parsed]
     for chunk in chunks:
         if not isinstance(chunk, dict):
-            return bad_json("a stream with an event that is no JSON" if is_stream else _NO_ANSWER)
+            return bad_json("a stream with an event that is no JSON" if is_stream else NO_ANSWER)
         if chunk.get("error"):
             return google_error_within(response, chunk["error"])
-    return _answer(candidate_answer(chunks), response, is_stream, None if is_sound else body)
-
-
-def _answer(answer: CandidateAnswer, response: Response, is_stream: bool, raw: bytes | None) -> Reply | Fault:
-    finish = answer.finish
-    if answer.blocked is not None and finish is None:
-        return _reply(answer, answer.blocked, "content_filter", True, response, raw)
-    if finish is None:
-        if is_stream:
-            return cut_stream("its finish reason")
-        if not answer.is_known:
-            return bad_json(_NO_ANSWER)
-        if not answer.has_candidate:
-            return empty_answer("no candidates", answer.usage)
-        return broken_answer("candidate has no finish reason")
-    if finish == _LIMITED_ACCOUNT:
-        return Fault(
-            "rejected", f"200 whose finish reason is `{finish}`: Google has limited this account", "confirm", 200
-        )
-    if finish in _BROKEN:
-        return broken_answer(f"finish reason is `{finish}`")
-    if finish == "STOP" and not answer.has_parts:
-        return empty_answer("a candidate that says nothing", answer.usage)
-    is_refused = finish in _FILTERED
-    if not answer.is_whole and not is_refused and _FINISHES.get(finish) != "length":
-        return broken_answer("tool call has no end, or no place for its arguments")
-    reason = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
-    return _reply(answer, answer.text, reason, is_refused, response, raw)
-
-
-def _reply(
-    answer: CandidateAnswer, text: str, finish: str, is_refused: bool, response: Response, raw: bytes | None
-) -> Reply:
-    return Reply(
-        mended(text),
-        answer.usage,
-        finish_with(answer.parts, finish),
-        is_refused,
-        sha256(response.body).hexdigest(),
-        raw,
-        None if answer.logprobs is None else tuple(answer.logprobs),
-        answer.citations,
-        parts=answer.parts,
-        **origin_of(answer_id=answer.id, served=answer.served, tier=answer.tier),
-    )
+    candidate = CandidateReader(is_stream=is_stream)
+    for chunk in chunks:
+        candidate.take(chunk)
+    return candidate.result(response, None if is_sound else body)
 
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "N")

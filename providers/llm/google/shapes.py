@@ -5,46 +5,64 @@ A field of a wrong type counts as missing. Pure: values in, values out, never an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from msgspec import Struct
-
-from ....engine.call import Citation, TokenLogprob, Usage
-from ....engine.content import Native, Part
-from ..answer_values import as_object, citation_of, count_in, each_once, later_usage, objects_in, sum_in
+from ....engine.call import Citation, Reply, TokenLogprob, Usage
+from ....engine.content import Native
+from ....engine.endpoint import Fault, Response
+from ..answer_values import as_object, as_text, citation_of, count_in, later_usage, objects_in, origin_of, sum_in
 from ..answer_values import usage_of as checked_usage
-from ..blocks import AnswerContent, native_of
+from ..blocks import BlockReader, native_of
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer
 from ..repair import mended
 from .calls import FunctionCalls
 from .turns import FAMILY
 
+NO_ANSWER = "200 with JSON that is no answer of Gemini's"
+_FILTERED = (
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "MODEL_ARMOR",
+    "ESCALATION",
+)
+# The last is not a reason of Google's own, but of servers that imitate it.
+_FINISHES = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    "FUNCTION_CALL": "tool_calls",
+    **dict.fromkeys(_FILTERED, "content_filter"),
+}
+# The finish reason of a prompt that was blocked, which has none.
+_BLOCKED = "SAFETY"
+# Google's reasons for an answer that it could not give.
+_BROKEN = (
+    "FINISH_REASON_UNSPECIFIED",
+    "OTHER",
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE",
+    "IMAGE_OTHER",
+    "NO_IMAGE",
+)
+# The ends of an answer that may cut a tool call.
+_MAY_BE_CUT = ("length", "content_filter")
+_LIMITED_ACCOUNT = "PUP_LIMITED_DISABLED"
 # The fields by which an answer is recognised among other JSON.
 _KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
 _COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", "totalTokenCount")
 _SIGNATURE = "thoughtSignature"
 _CITING = frozenset({"groundingMetadata", "citationMetadata"})
-
-
-class CandidateAnswer(Struct):
-    """An answer, joined from its chunks. `blocked` is the message if the prompt was blocked. `is_known`: some chunk has
-    a field of this protocol; `has_candidate`: some chunk has a candidate; `has_parts`: it holds anything but
-    thoughts, even an empty text; `is_whole`: no tool call is cut."""
-
-    text: str = ""
-    finish: str | None = None
-    blocked: str | None = None
-    usage: Usage | None = None
-    logprobs: list[TokenLogprob] | None = None
-    citations: tuple[Citation, ...] = ()
-    is_known: bool = False
-    has_candidate: bool = False
-    has_parts: bool = False
-    parts: tuple[Part, ...] = ()
-    is_whole: bool = True
-    id: Any = None
-    served: Any = None
-    tier: Any = None
 
 
 class _CandidateBlock:
@@ -67,79 +85,105 @@ class _CandidateBlock:
         return native_of(FAMILY, value)
 
 
-class _CandidateParts:
-    """The parts of a candidate in their order: texts, tool calls, thoughts and others."""
+class CandidateReader(BlockReader):
+    """The builder of a reply from the first candidates of all chunks, whose parts stand in their order: texts, tool
+    calls, thoughts and others."""
 
-    def __init__(self) -> None:
-        self.spoken = AnswerContent()
-        self.calls = FunctionCalls()
-        self.has_said = False
+    finishes: ClassVar[Mapping[str, str]] = _FINISHES
+    broken = _BROKEN
+    full = ("STOP",)
+    reason = "finish reason"
+
+    def __init__(self, *, is_stream: bool) -> None:
+        super().__init__()
+        self._is_stream = is_stream
+        # Whether some chunk has a field of this protocol, and whether one has a candidate.
+        self._is_known = self._has_candidate = False
+        self._usage: Usage | None = None
+        self._id: Any = None
+        self._served: Any = None
+        self._tier: Any = None
+        self._calls = FunctionCalls()
         self._thought: _CandidateBlock | None = None
 
-    def take(self, part: dict[str, Any]) -> None:
+    @property
+    def usage(self) -> Usage | None:
+        return self._usage
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        return origin_of(answer_id=self._id, served=self._served, tier=self._tier)
+
+    def take(self, chunk: dict[str, Any]) -> None:
+        usage = None
+        if "usageMetadata" in chunk:
+            usage = usage_of(chunk["usageMetadata"])
+            self._tier = _tier_of(chunk["usageMetadata"]) or self._tier
+        self._id = self._id or chunk.get("responseId")
+        self._served = self._served or chunk.get("modelVersion")
+        if "promptFeedback" in chunk:
+            self.explanation = _blocked(chunk["promptFeedback"]) or self.explanation
+        candidate = _first(chunk.get("candidates"))
+        self._usage = later_usage(self._usage, usage, has_more=candidate is not None)
+        if candidate is None:
+            self._is_known = self._is_known or not _KNOWN.isdisjoint(chunk)
+            return
+        self._is_known = self._has_candidate = True
+        self.stop = as_text(candidate.get("finishReason")) or self.stop
+        for part in objects_in(as_object(candidate.get("content")).get("parts")):
+            self._take_part(part)
+        if (tokens := _logprobs_of(candidate.get("logprobsResult"))) is not None:
+            self.logprobs = (*(self.logprobs or ()), *tokens)
+        if not _CITING.isdisjoint(candidate):
+            self._citations += _citations_of(candidate)
+
+    def result(self, response: Response, raw: bytes | None) -> Reply | Fault:
+        if self.stop is None:
+            if self.explanation:
+                self.stop = _BLOCKED
+            elif self._is_stream:
+                return cut_stream("its finish reason")
+            elif not self._is_known:
+                return bad_json(NO_ANSWER)
+            elif not self._has_candidate:
+                return empty_answer("no candidates", self.usage)
+        elif self.stop == _LIMITED_ACCOUNT:
+            return Fault(
+                "rejected", f"200 whose finish reason is `{self.stop}`: Google has limited this account", "confirm", 200
+            )
+        elif not (self._calls.are_whole or self.stop in _BROKEN or self.finishes.get(self.stop) in _MAY_BE_CUT):
+            return broken_answer("tool call has no end, or no place for its arguments")
+        return super().result(response, raw)
+
+    def _take_part(self, part: dict[str, Any]) -> None:
         if part.get("thought") is True:
             self._think(part)
             return
         self._thought = None
-        self.has_said = True
+        self.is_said = True
         if isinstance(part.get("functionCall"), dict):
-            begun = self.calls.take(part)
+            begun = self._calls.take(part)
             if begun is not None:
-                self.spoken.add(begun)
+                self._content.add(begun)
         elif isinstance(part.get("text"), str):
-            self.spoken.say(part["text"])
+            self.say(part["text"])
             if _SIGNATURE in part:
                 # The text is for every provider; a client that continues the conversation sends the signature after it,
                 # as in a stream.
-                self.spoken.add(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
+                self._content.add(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
         elif part and "text" not in part:
-            self.spoken.add(_CandidateBlock(part))
+            self._content.add(_CandidateBlock(part))
 
     def _think(self, part: dict[str, Any]) -> None:
         if self._thought is not None and self._thought.goes_on_with(part):
             self._thought.take(part)
         else:
             self._thought = _CandidateBlock(part)
-            self.spoken.add(self._thought)
+            self._content.add(self._thought)
 
 
 def _is_text(part: dict[str, Any]) -> bool:
     return isinstance(part.get("text"), str)
-
-
-def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
-    """Returns the answer that is joined from the first candidates of all chunks."""
-    whole = CandidateAnswer()
-    parts = _CandidateParts()
-    cited: list[Citation | None] = []
-    for chunk in chunks:
-        usage = None
-        if "usageMetadata" in chunk:
-            usage = usage_of(chunk["usageMetadata"])
-            whole.tier = _tier_of(chunk["usageMetadata"]) or whole.tier
-        whole.id = whole.id or chunk.get("responseId")
-        whole.served = whole.served or chunk.get("modelVersion")
-        if "promptFeedback" in chunk:
-            whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
-        candidate = _first(chunk.get("candidates"))
-        whole.usage = later_usage(whole.usage, usage, has_more=candidate is not None)
-        if candidate is None:
-            whole.is_known = whole.is_known or not _KNOWN.isdisjoint(chunk)
-            continue
-        whole.is_known = whole.has_candidate = True
-        finish = candidate.get("finishReason")
-        if isinstance(finish, str) and finish:
-            whole.finish = finish
-        for part in objects_in(as_object(candidate.get("content")).get("parts")):
-            parts.take(part)
-        if (tokens := _logprobs_of(candidate.get("logprobsResult"))) is not None:
-            whole.logprobs = [*(whole.logprobs or ()), *tokens]
-        if not _CITING.isdisjoint(candidate):
-            cited += _citations_of(candidate)
-    whole.text, whole.parts = parts.spoken.text, parts.spoken.parts()
-    whole.has_parts, whole.is_whole = parts.has_said, parts.calls.are_whole
-    whole.citations = each_once(cited)
-    return whole
 
 
 def _tier_of(usage: Any) -> Any:
