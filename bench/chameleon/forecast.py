@@ -112,14 +112,14 @@ def loads_of(
 ) -> dict[str, Load]:
     """Returns the load of every lane: that of a turn in the middle, for each turn. `results_a_request`: the most
     results that one search request gives."""
-    asked = [
+    questions = [
         (before, each.topic, each.questions[place])
         for each in conversations
         for before, place in enumerate(places_in_order(each, spec.turns, spec.order, spec.seed))
     ]
-    turns, before = len(asked), fmean(before for before, _, _ in asked)
-    question = fmean(weight_of(question) for _, _, question in asked)
-    query = fmean(weight_of(query_prompt(topic, question)) for _, topic, question in asked)
+    turns, before = len(questions), fmean(before for before, _, _ in questions)
+    question = fmean(weight_of(question) for _, _, question in questions)
+    query = fmean(weight_of(query_prompt(topic, question)) for _, topic, question in questions)
     answer, sources = Span(*assumed.answer), _sources(spec, assumed)
     history = (answer + _tokens(question + _LABELS)).times(before)
     kept = sources.times(before) if spec.keeps_pages else NOTHING

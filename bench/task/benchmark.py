@@ -17,11 +17,12 @@ from ..evaluation.door.item import Item
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.treatments import specified_pairs
 from .asking import QuestionTrial, TaskItems, judged, record_of
+from .files import TaskSource
 from .options import TITLE, Options, Readings
 from .records import Record as TaskRecord
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
 from .task import several
-from .work import TaskSource, items_of, source_of
+from .work import items_of, source_of
 
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -29,23 +30,18 @@ from .task import Task
 _LOADING: ContextVar[Path | None] = ContextVar("task file being loaded", default=None)
 
 
-class LoadedTask(Struct, frozen=True):
-    """A task, and the file that declares it."""
+class TaskSource(Struct, frozen=True):
+    """A task, with the place where it was declared."""
 
     task: Task
     """The task, with its name."""
-    path: Path
-    """The file."""
-    sha256: str
-    """The SHA-256 of the file."""
-
-    @property
-    def base(self) -> Path:
-        """The folder that relative data paths start from."""
-        return self.path.parent
+    base: Path
+    """The folder that relative paths of its data are taken from."""
+    origin: Mapping[str, Any]
+    """The manifest's note on where the task was declared."""
 
 
-def load_task(path: Path, name: str | None = None) -> LoadedTask:
+def load_task(path: Path, name: str | None = None) -> TaskSource:
     """Loads and returns the only task of a file, or the one with this name. Raises TaskError if the file has no such
     task or can't be read."""
     path = path.absolute()
@@ -69,7 +65,7 @@ def load_task(path: Path, name: str | None = None) -> LoadedTask:
     task = tasks[chosen]
     if task.name is None:
         task = structs.replace(task, name=chosen)
-    return LoadedTask(task, path, hashlib.sha256(source).hexdigest())
+    return TaskSource(task, path.parent, {"file": str(path), "sha256": hashlib.sha256(source).hexdigest()})
 
 
 def check_not_loading() -> None:

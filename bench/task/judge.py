@@ -88,20 +88,20 @@ class Judge(Struct, frozen=True):
         limit, effort = self.max_tokens, self.reasoning_effort
         return Call(self.model, prompt, temperature=self.temperature, max_tokens=limit, reasoning_effort=effort)
 
-    def read(self, reply: Reply) -> Grade:
-        """Returns the grade in a judge's reply: that of the first JSON object with a valid one. Without any, its score
-        has no value but a problem."""
+    def read(self, reply: Reply) -> tuple[Score, str]:
+        """Returns the grade in a judge's reply as a score, that of the first JSON object with a valid one, and the
+        judge's reason, empty if it gave none. Without a grade, the score has no value but a problem."""
         if reply.refused:
-            return Grade(Score(None, problem="the judge refused to grade"), "")
+            return Score(None, problem="the judge refused to grade"), ""
         problem = "it holds no JSON object"
         for fields in objects_in(reply.text):
             grade = fields.get("grade")
             value = self._value(grade)
             if value is not None:
                 reason = fields.get("reason")
-                return Grade(Score(value, str(grade)), reason.strip() if isinstance(reason, str) else "")
+                return Score(value, str(grade)), reason.strip() if isinstance(reason, str) else ""
             problem = f"its grade is {shown(grade)}" if "grade" in fields else "its object has no grade"
-        return Grade(Score(None, problem=f"the judge's reply cannot be read: {problem}"), "")
+        return Score(None, problem=f"the judge's reply cannot be read: {problem}"), ""
 
     def describe(self) -> dict[str, Any]:
         """Returns the values that decide the grades, for the manifest."""
@@ -132,18 +132,6 @@ class Judge(Struct, frozen=True):
             return None
         low, high = self.scale
         return value if low <= (value := float(text)) <= high else None
-
-
-class Grade(Struct, frozen=True):
-    """A grade that was read from a judge's reply.
-
-    score: the grade as a score.
-
-    reason: the judge's reason; empty if it gave none.
-    """
-
-    score: Score
-    reason: str
 
 
 def judge(

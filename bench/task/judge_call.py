@@ -15,21 +15,21 @@ async def ask_judge(name: str, judge: Judge, call: Call, ask: Ask) -> tuple[Judg
     """Sends a judge's call about an answer, and a second one if its reply has no grade, and returns the judge's call
     and the score. `name`: the scorer's."""
     judged = await ask(call, role="judge")
-    grade, is_repaired = judge.read(judged), False
-    if grade.score.value is None and not judged.refused:
-        judged = await ask(judge.repair(call, judged.text, grade.score.problem or ""), role="judge")
-        grade, is_repaired = judge.read(judged), True
+    (score, reason), is_repaired = judge.read(judged), False
+    if score.value is None and not judged.refused:
+        judged = await ask(judge.repair(call, judged.text, score.problem or ""), role="judge")
+        (score, reason), is_repaired = judge.read(judged), True
     judgement = JudgeCall(
         scorer=name,
         model=judge.model,
-        grade=grade.score.read,
-        score=grade.score.value,
-        reason=grade.reason,
+        grade=score.read,
+        score=score.value,
+        reason=reason,
         text=judged.text[:_RAW_CHARS_MAX],
         repaired=is_repaired,
         temperature=ask.judges.as_sent(call).temperature,
     )
-    return judgement, grade.score
+    return judgement, score
 
 
 def told(reply: Reply) -> str:

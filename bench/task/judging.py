@@ -99,7 +99,7 @@ class GradeJudging(Judging):
         return self._scored(record, verdict.grade if verdict.label is None else self._judge.grades[verdict.label])
 
     def wrong_in(self, line: GradeJudgement) -> str | None:
-        read = self._judge.read(Reply(line.reply)).score.value
+        read = self._judge.read(Reply(line.reply))[0].value
         return None if line.score == read else f"score {line.score}; the judge's reply means {read}"
 
     def scores(self, records: Iterable[AnswerRecord]) -> dict[Pair, dict[str, JudgeScore]]:

@@ -6,29 +6,16 @@ Owns what a manifest keeps of a task, so that a folder is scored, proven and rep
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ...configuration.errors import UsageError
 from .asking import TaskItems
-from .files import load_task
+from .files import TaskSource, load_task
 from .options import Options, options_of_word, split_name
 from .questions import questions_of
 from .task import Task
-
-
-class TaskSource(Struct, frozen=True):
-    """A task, with the place where it was declared."""
-
-    task: Task
-    """The task, with its name."""
-    base: Path
-    """The folder that relative paths of its data are taken from."""
-    origin: Mapping[str, Any]
-    """The manifest's note on where the task was declared."""
 
 
 def source_of(run: Options, config: str | None) -> TaskSource:
@@ -40,8 +27,7 @@ def source_of(run: Options, config: str | None) -> TaskSource:
             "this run's task was declared by a program, with evaluate(): run that program again to go on; --file FILE "
             "names a file that declares one"
         )
-    loaded = load_task(*split_name(file))
-    return TaskSource(loaded.task, loaded.base, {"file": str(loaded.path), "sha256": loaded.sha256})
+    return load_task(*split_name(file))
 
 
 def items_of(source: TaskSource, run: Options) -> TaskItems:

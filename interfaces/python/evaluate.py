@@ -25,13 +25,12 @@ from ...bench.evaluation.running.execution import ExecutionOptions, RunResult, e
 from ...bench.evaluation.running.journals import RecordError
 from ...bench.evaluation.running.stop_reasons import why
 from ...bench.task.benchmark import BENCHMARK
-from ...bench.task.files import check_not_loading
+from ...bench.task.files import TaskSource, check_not_loading
 from ...bench.task.options import Options, Readings
 from ...bench.task.result import Evaluation, models_of, pairs_of
 from ...bench.task.rows import TaskError
 from ...bench.task.score_document import NAME
 from ...bench.task.task import Task, several, temperatures_of
-from ...bench.task.work import TaskSource
 from ...configuration.benchmark_options import RunOptions
 from ...configuration.configuration import read_configuration
 from ...configuration.errors import UsageError

@@ -164,20 +164,20 @@ def test_a_judge_reads_question_answer_and_rubric_and_cannot_be_told_where_the_a
     ],
 )
 def test_a_judge_is_read_by_the_first_object_with_a_valid_grade(text: str, value: float | None, reason: str) -> None:
-    grade = judge("a/j", "good?").read(Reply(text))
-    assert (grade.score.value, grade.reason) == (value, reason)
+    score, reason = judge("a/j", "good?").read(Reply(text))
+    assert (score.value, reason) == (value, reason)
 
 
 @pytest.mark.parametrize(("given", "value"), [("4", 4.0), ('"4.5"', 4.5), ("6", None), ("true", None), ('"1e0"', None)])
 def test_a_grade_on_a_scale_lies_within_it(given: str, value: float | None) -> None:
     one = judge("a/j", "good?", scale=(1, 5))
-    assert one.read(Reply(f'{{"grade": {given}}}')).score.value == value
+    assert one.read(Reply(f'{{"grade": {given}}}'))[0].value == value
     assert one.within == (1.0, 5.0)
 
 
 def test_a_judge_that_refuses_gives_no_score_and_one_that_rambles_is_asked_once_more() -> None:
     one = judge("a/j", "good?")
-    refused = one.read(Reply('{"grade": "correct"}', refused=True)).score
+    refused = one.read(Reply('{"grade": "correct"}', refused=True))[0]
     assert (refused.value, refused.problem) == (None, "the judge refused to grade")
     call = one.call("q", "a", ROW)
     again = one.repair(call, "Well…", "it holds no JSON object")
