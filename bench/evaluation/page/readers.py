@@ -1,17 +1,67 @@
-"""The sections of a report on who else read a run's answers, people and judges: for every benchmark."""
+"""What every benchmark's part of a page has beside its own: when its runs took place, who answered, and who else read
+the answers, people and judges."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
+from ....engine.runs.run_folder import RECORDS
 from ....report.escaping import in_html
+from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, remarks_html, table_section
 from ....report.table import Table
+from ..door.benchmark import ItemBenchmark
+from ..door.judgement import JUDGEMENTS
 from ..reading.agreement_tables import judge_tables, judges_text, label_tables, remarks_on
+from ..reading.answers import answers_in
+from ..reading.judging.folder_panel import read_panel
 from ..reading.judging.panel import Panel
-from ..reading.labelling.comparison import LabelComparison
+from ..reading.labelling.comparison import LabelComparison, compared_in
+from ..reading.labelling.label_lines import LABELS
+from ..running.served import names_text, rows_in
+from .provenance import run_facts
+
+Manifests = Mapping[Path, Mapping[str, Any] | None]
+
+
+def with_readers(contents: PageContents, benchmark: ItemBenchmark[Any], runs: Manifests) -> PageContents:
+    """Returns a part of the page with what the framework adds for these runs, by their folders."""
+    if contents.headline is not None:
+        contents = replace(contents, headline=replace(contents.headline, facts=run_facts(runs.values())))
+    contents = _with_served(contents, f"{benchmark.name}-served", runs)
+    labels = folder_labels(list(runs)) if len(runs) > 1 else dict.fromkeys(runs, "")
+    read = {path: name for path, name in labels.items() if (path / RECORDS).exists()}
+    compared = {
+        name: compared_in(path / LABELS, answers_in(path, benchmark, runs[path], has_judges=True))
+        for path, name in read.items()
+        if (path / LABELS).exists()
+    }
+    panels: dict[str, Panel] = {}
+    for path, name in read.items():
+        # Without its manifest nobody knows which judge was the run's own.
+        manifest = runs[path] if (path / JUDGEMENTS).exists() else None
+        if manifest is not None and (panel := read_panel(path, benchmark.judging(manifest))) is not None:
+            panels[name] = panel
+    return with_panels(with_labels(contents, benchmark.name, compared), benchmark.name, panels)
+
+
+def _with_served(contents: PageContents, name: str, runs: Manifests) -> PageContents:
+    """Returns a part of the page with who answered, after its first section."""
+    run_rows = [rows_in(path, manifest) for path, manifest in runs.items()]
+    lines = [line for rows in run_rows for line in (*rows.remarks, *rows.unmeasured)]
+    answers = [f"{pair}: {names_text(served)}" for rows in run_rows for pair, served in rows.served.items()]
+    answers = answers or ["No server states a model's name: which model answered is not known."]
+    first, *rest = contents.sections
+    return replace(
+        contents,
+        sections=(first, Section(name, "Who answered", remarks_html([*lines, *answers])), *rest),
+        remarks=(*contents.remarks, *(line for rows in run_rows for line in rows.remarks)),
+        unmeasured=(*contents.unmeasured, *(line for rows in run_rows for line in rows.unmeasured)),
+    )
 
 
 def _with_section(contents: PageContents, section: Section, tables: Sequence[Table]) -> PageContents:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ....configuration.errors import UsageError
 from ....engine.collector import calm_collector
@@ -22,7 +22,6 @@ from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_man
 from ....format import command_text
 from ..door.benchmark import ItemBenchmark
 from ..door.registry import benchmark_of, counts_reader, own_readings, rank_of
-from ..reading.labelling.label_lines import LABELS
 
 if TYPE_CHECKING:
     from ....report.sections import PageContents
@@ -157,6 +156,7 @@ def write(
 def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[PageContents]:
     """Returns the parts of the page, in the order of the registry."""
     from .part import general_part
+    from .readers import with_readers
 
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
@@ -165,87 +165,8 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
         contents = benchmark.report(records, readings, chosen.flags)
         if contents is None:
             contents = general_part(benchmark, records, readings, chosen.flags)
-        part = _with_labels(_with_served(_with_facts(contents, folders), benchmark, folders), benchmark, folders)
-        every.append(_with_panels(part, benchmark, folders))
+        every.append(with_readers(contents, benchmark, {run.path: run.manifest for run in folders}))
     return every
-
-
-def _with_facts(contents: PageContents, runs: Sequence[BenchmarkFolder]) -> PageContents:
-    """Returns a part of the page whose first screen says when these runs took place and what they cost."""
-    from .provenance import run_facts
-
-    if contents.headline is None:
-        return contents
-    headline = structs.replace(contents.headline, facts=run_facts(run.manifest for run in runs))
-    return structs.replace(contents, headline=headline)
-
-
-def _with_served(
-    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
-) -> PageContents:
-    """Returns a part of the page with who answered, after its first section."""
-    from ....report.sections import Section, remarks_html
-    from ..running.served import names_text, rows_in
-
-    run_rows = [rows_in(run.path, run.manifest) for run in runs]
-    remarks = [line for rows in run_rows for line in (*rows.remarks, *rows.unmeasured)]
-    answers = [f"{pair}: {names_text(served)}" for rows in run_rows for pair, served in rows.served.items()]
-    answers = answers or ["No server states a model's name: which model answered is not known."]
-    section = Section(f"{benchmark.name}-served", "Who answered", remarks_html([*remarks, *answers]))
-    first, *rest = contents.sections
-    unmeasured = tuple(line for rows in run_rows for line in rows.unmeasured)
-    return structs.replace(
-        contents,
-        sections=(first, section, *rest),
-        remarks=(*contents.remarks, *(line for rows in run_rows for line in rows.remarks)),
-        unmeasured=(*contents.unmeasured, *unmeasured),
-    )
-
-
-def _with_labels(
-    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
-) -> PageContents:
-    """Returns a part of the page with what people said of these runs' answers, if they did."""
-    labelled = _runs_with(LABELS, runs)
-    if not labelled:
-        return contents
-    from ..reading.answers import answers_in
-    from ..reading.labelling.comparison import compared_in
-    from .readers import with_labels
-
-    answers = {name: answers_in(run.path, benchmark, run.manifest, has_judges=True) for name, run in labelled}
-    checked = {name: compared_in(run.path / LABELS, answers[name]) for name, run in labelled}
-    return with_labels(contents, benchmark.name, checked)
-
-
-def _with_panels(
-    contents: PageContents, benchmark: ItemBenchmark[Any], runs: Sequence[BenchmarkFolder]
-) -> PageContents:
-    """Returns a part of the page with what other judges made of these runs' answers, if any were asked."""
-    from ..door.judgement import JUDGEMENTS
-
-    judged = _runs_with(JUDGEMENTS, runs)
-    if not judged:
-        return contents
-    from ..reading.judging.folder_panel import read_panel
-    from .readers import with_panels
-
-    # Without its manifest nobody knows which judge was the run's own.
-    panels = {
-        name: read_panel(run.path, benchmark.judging(run.manifest)) for name, run in judged if run.manifest is not None
-    }
-    return with_panels(contents, benchmark.name, {name: panel for name, panel in panels.items() if panel})
-
-
-def _runs_with(name: str, runs: Sequence[BenchmarkFolder]) -> list[tuple[str, BenchmarkFolder]]:
-    """Returns the runs whose folders have records and this file, each with the folder's name; empty for a single
-    run."""
-    from ....report.labels import folder_labels
-
-    names = folder_labels([run.path for run in runs]) if len(runs) > 1 else {}
-    return [
-        (names.get(run.path, ""), run) for run in runs if (run.path / name).exists() and (run.path / RECORDS).exists()
-    ]
 
 
 @contextmanager
