@@ -13,7 +13,7 @@ from msgspec import Struct
 from .lines import UNCLEAR
 from .readings import Readings
 from .scored import uncited_turns
-from .traces import ConversationTrace, TracedTurn
+from .traces import TracedTurn
 
 
 class ConversationFigures(Struct, frozen=True):
@@ -70,11 +70,6 @@ def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigur
         yield TurnFigures(turn, reuse, is_change)
 
 
-def figures_of(trace: ConversationTrace, readings: Readings) -> ConversationFigures:
-    """Returns the figures of the turns that a conversation has, whether or not it is complete or scored."""
-    return figures_of_turns(trace.turns, readings)
-
-
 def no_figures(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
     """Returns the figures of an unscored conversation: None but for its numbers of turns, of unclear ones and of those
     without a source."""
@@ -84,6 +79,7 @@ def no_figures(turns: Sequence[TracedTurn], readings: Readings) -> ConversationF
 
 
 def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
+    """Returns the figures of the turns that a conversation has, whether or not it is complete or scored."""
     every = list(steps(turns, readings))
     unclear = sum(turn.stance == UNCLEAR for turn in turns)
     changes = sum(step.is_change for step in every)

@@ -55,7 +55,7 @@ def _in_order(runs: Sequence[ReadRun]) -> list[str]:
     items = dict.fromkeys(item for run in runs for item in run.places)
 
     def spread(item: str) -> float:
-        means = [mean.value for run in runs for mean in run.figures.get(item, {}).values()]
+        means = [sum(scores) / len(scores) for run in runs for scores in run.figures.get(item, {}).values()]
         return max(means) - min(means) if means else 0.0
 
     return sorted(items, key=spread, reverse=True)

@@ -240,7 +240,8 @@ def _differing(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Ma
     rows: list[tuple[Cell, ...]] = []
     for item in dict.fromkeys(item for run in runs for item in run.figures):
         means = [
-            mean.value if (mean := run.figures.get(item, {}).get(pair)) is not None else None for run, pair in every
+            sum(scores) / len(scores) if (scores := run.figures.get(item, {}).get(pair)) else None
+            for run, pair in every
         ]
         numbers = [value for value in means if value is not None]
         if len(numbers) > 1 and (spread := max(numbers) - min(numbers)) > 0:

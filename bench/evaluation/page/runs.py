@@ -32,23 +32,6 @@ if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
 
 
-class Mean(Struct):
-    """The sum and the number of scores; `value` is their mean."""
-
-    total: float = 0.0
-    """The sum of the scores."""
-    count: int = 0
-    """The number of scores."""
-
-    def add(self, score: float) -> None:
-        self.total += score
-        self.count += 1
-
-    @property
-    def value(self) -> float:
-        return self.total / self.count
-
-
 class ReadRun(Struct, kw_only=True):
     """The records of one folder: counts, item scores, and the byte at which each line begins."""
 
@@ -60,7 +43,7 @@ class ReadRun(Struct, kw_only=True):
     """How the lines of each pair ended, and what they cost."""
     rows: ServedRows = ONE_ROW_EACH
     """The rows of the records' answers."""
-    figures: dict[str, dict[Pair, Mean]] = field(default_factory=dict)
+    figures: dict[str, dict[Pair, array[float]]] = field(default_factory=dict)
     """The scores of each item by pair, if records have a field `score`."""
     groups: dict[str, str] = field(default_factory=dict)
     """The group of each item that has one."""
@@ -135,7 +118,7 @@ def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) 
             run.groups[item] = record.group
         score = getattr(record, "score", None)
         if isinstance(score, int | float):
-            run.figures.setdefault(item, {}).setdefault(record.pair, Mean()).add(float(score))
+            run.figures.setdefault(item, {}).setdefault(record.pair, array("d")).append(score)
         yield line
 
 

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from ....configuration.errors import UsageError
-from ....engine.runs.pairs import Pair, pair_of
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import benchmark_code
+from ..door.item_line import NamedLine
 from ..door.run_items import items_of, with_limit
 from ..door.run_line import RunLine, StoredCall, one_of
 from ..door.treatments import pairs_in
@@ -23,27 +21,12 @@ from ..running.journals import decoded
 from ..running.record_lines import record_lines
 
 
-class KeyedLine(Struct, frozen=True):
-    """A journal line with the cache keys of its calls."""
+class KeyedLine(NamedLine, frozen=True, kw_only=True):
+    """A journal line with the cache keys of its calls: of one as `key`, of several as `keys`."""
 
     id: str
-    """The line's id."""
-    model: str
-    """The model under test."""
-    temperature: float | None = None
-    """The temperature that was sent; None: none was."""
-    effort: str | None = None
-    """The reasoning effort that was sent; None: none was."""
-    status: str = "ok"
-    """`ok`, `refused`, or the kind of failure."""
     key: str = ""
-    """The key of its call, where it has one."""
     keys: tuple[str, ...] = ()
-    """The keys of its calls, where it has several."""
-
-    @property
-    def pair(self) -> Pair:
-        return pair_of(self)
 
     @property
     def call_keys(self) -> tuple[str, ...]:

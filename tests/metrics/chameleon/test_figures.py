@@ -12,7 +12,7 @@ from conversation_traces import traces_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.metrics.chameleon.figures import ConversationFigures, figures_of
+from millstream.metrics.chameleon.figures import ConversationFigures, figures_of_turns
 from millstream.metrics.chameleon.readings import By, Confidence, Documents, Empty, Readings
 
 EVERY_READING = [
@@ -40,7 +40,7 @@ turns = judged | judged.map(unjudged)
 
 def figures(lines: list[bytes], **chosen: Any) -> ConversationFigures:
     [trace] = traces_of(lines)
-    return figures_of(trace, Readings(**chosen))
+    return figures_of_turns(trace.turns, Readings(**chosen))
 
 
 def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_a_second_implementation_agrees_under_every_reading(talk: list[dict[str,
         record["retrieved"] = [{"url": url, "status": "ok"} for url in turn["retrieved"]]
     [trace] = traces_of(as_lines(records))
     for how in EVERY_READING:
-        found = figures_of(trace, Readings(**how))
+        found = figures_of_turns(trace.turns, Readings(**how))
         for name, value in plain_score(records, how).items():
             own = getattr(found, name)
             assert own == (None if value is None else pytest.approx(value, abs=1e-9)), (name, how)
@@ -145,5 +145,5 @@ def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:
         made = [known.stance for known in known_turns(SWAYING, 0.5, trace.conversation)]
         assert [turn.stance for turn in trace.turns] == made
         changes = sum(one != other for one, other in pairwise(made))
-        assert figures_of(trace, Readings()).changes == changes > 0
+        assert figures_of_turns(trace.turns, Readings()).changes == changes > 0
     assert trace.conversation == name_of(5)
