@@ -145,18 +145,15 @@ class AnswerTally:
         orientation: str | None = None,
     ) -> None:
         """Adds one answer, with its stance as recorded, by the paper's reading and by the careful one (None: no text to
-        read), and the side that A means in all three (None: not known). Raises ValueError for values that no answer can
-        have.
+        read), and the side that A means in all three (None: not known).
 
         Takes plain values and no struct, since it is called for each of a million records.
         """
-        try:
-            place = self._places[issue, template, config, orientation]
-            code = _CODES[*stances, refused, cut]
-            columns = self._columns[pair]
-        except KeyError:
-            place, code = self._check(pair.model, issue, template, config, orientation, (*stances, refused, cut))
-            columns = self._columns.setdefault(pair, _AnswerColumns())
+        places = self._places
+        place = places.setdefault((issue, template, config, orientation), len(places))
+        code = _CODES[*stances, refused, cut]
+        if (columns := self._columns.get(pair)) is None:
+            columns = self._columns[pair] = _AnswerColumns()
         list_number = self._lists.get((issue, arguments))
         if list_number is None:
             list_number = self._lists[issue, self._interned(arguments)] = len(self._lists)
@@ -174,27 +171,6 @@ class AnswerTally:
     def names(self, pairs: Iterable[Pair] = ()) -> dict[Pair, str]:
         """Returns each pair's name in scores. `pairs` are further ones that may have no answer yet."""
         return row_names((*self._columns, *pairs))
-
-    def _check(
-        self,
-        model: str,
-        issue: str,
-        template: int,
-        config: str,
-        orientation: str | None,
-        answer: tuple[str, str | None, str | None, bool, bool],
-    ) -> tuple[int, int]:
-        """Returns the place and code that `add` looks up, after making the place. Raises ValueError for values that no
-        answer can have."""
-        here = f"answer of {model} on {issue}"
-        if case_of(config) is None:
-            raise ValueError(f"{here}: configuration {config!r} is unknown; allowed are {', '.join(CONFIGS)}")
-        if template not in TEMPLATES:
-            raise ValueError(f"{here}: template ({template}) must be {TEMPLATES[0]} to {TEMPLATES[-1]}")
-        code = _CODES.get(answer)
-        if code is None:
-            raise ValueError(f"{here}: stance {answer[:3]!r} is unknown; allowed are {', '.join(STANCES)}")
-        return self._places.setdefault((issue, template, config, orientation), len(self._places)), code
 
     def _interned(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return tuple([self._names.setdefault(argument, argument) for argument in arguments])

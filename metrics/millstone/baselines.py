@@ -48,11 +48,8 @@ class IssueBaselines:
 
 
 def baselines(models: Sequence[ModelCounts]) -> list[IssueBaselines]:
-    """Returns the baselines in order of issues; issues without any baseline answer are left out. Raises ValueError if
-    two models have the same name."""
-    names = [counts.model for counts in models]
-    if len(set(names)) < len(names):
-        raise ValueError(f"models ({', '.join(names)}) must be named apart")
+    """Returns the baselines in order of issues; issues without any baseline answer are left out. Each
+    model has a name of its own."""
     cells: dict[str, dict[str, tuple[int, int, int]]] = {}
     for counts in models:
         for issue, (pro, con, other) in zip(counts.issues, counts.pooled[:, _BASELINE].tolist(), strict=True):

@@ -18,21 +18,12 @@ from .openness import CASES, CONFIGS, case_of
 
 @dataclass(frozen=True)
 class Shape:
-    """A grid of answers: every issue with every template, configuration and trial."""
+    """A grid of answers: every issue with every template, configuration and trial, each named once."""
 
     issues: tuple[str, ...]
     templates: tuple[int, ...]
     configs: tuple[str, ...]
     trials: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        for name in ("issues", "templates", "configs", "trials"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise ValueError(f"{name} ({', '.join(map(str, values))}) must be named once each")
-        unknown = [config for config in self.configs if case_of(config) is None]
-        if unknown:
-            raise ValueError(f"configs: {', '.join(unknown)} unknown; allowed are {', '.join(CONFIGS)}")
 
     def by_case(self) -> NDArray[np.int64]:
         """Returns the number of answers that an issue has in each case, in the order of CASES."""
@@ -54,7 +45,7 @@ class Gaps:
     """One model's answers compared with a shape. `answered` counts cells of the shape, each once; `by_case` has the
     number of missing answers for each (issue, case) that lacks any, in order of issue and case.
 
-    `beyond` counts answers outside the shape, `repeated` those whose cell was answered before.
+    `beyond` counts answers outside the shape.
     """
 
     expected: int
@@ -62,7 +53,6 @@ class Gaps:
     missing: int
     by_case: Mapping[tuple[str, str], int]
     beyond: int
-    repeated: int
 
     @property
     def is_complete(self) -> bool:
@@ -86,7 +76,7 @@ def inferred(answers: AnswerRows, run: Sequence[AnswerRows] = ()) -> Shape:
 
 
 def gaps(answers: AnswerRows, shape: Shape) -> Gaps:
-    """Returns how a model's answers differ from a shape: which are missing, outside of it, or repeated."""
+    """Returns how a model's answers differ from a shape: which are missing, or outside of it."""
     places = {issue: at for at, issue in enumerate(shape.issues)}
     of_issue = np.array([places.get(issue, -1) for issue in answers.issues], dtype=np.int64)
     of_config = np.array(
@@ -111,7 +101,6 @@ def gaps(answers: AnswerRows, shape: Shape) -> Gaps:
             (shape.issues[issue], CASES[case]): int(by_case[issue, case]) for issue, case in np.argwhere(by_case > 0)
         },
         beyond=len(answers) - len(issue),
-        repeated=len(issue) - len(cells),
     )
 
 

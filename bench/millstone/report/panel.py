@@ -314,7 +314,7 @@ def _unanswered(shape: Shape) -> Gaps:
     """Returns the gaps of a model without any answer: every cell of its shape."""
     cases = {case: int(number) for case, number in zip(CASES, shape.by_case(), strict=True) if number}
     by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
-    return Gaps(len(shape), 0, len(shape), by_case, beyond=0, repeated=0)
+    return Gaps(len(shape), 0, len(shape), by_case, beyond=0)
 
 
 def _plan(survey: ReportSurvey, answers: AnswerRows, raw: ModelCounts, set_name: str) -> AnswerPlan | None:

@@ -70,8 +70,6 @@ def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
             )
         if gaps.beyond:
             yield f"{_name(model)} has {gaps.beyond:,} answers that its run was not to ask for; all are counted."
-        if gaps.repeated:
-            yield f"{_name(model)} has {gaps.repeated:,} answers to prompts that have one already; all are counted."
 
 
 def _lacking_cases(issues: Table) -> Iterator[str]:

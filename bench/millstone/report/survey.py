@@ -50,9 +50,3 @@ class ReportSurvey(Struct, frozen=True):
     def stance(self) -> AnswerReading:
         """The reading by which texts become stances; "recorded" if none was chosen."""
         return self.readings.stance or "recorded"
-
-    def __post_init__(self) -> None:
-        names = [*(answers.name for answers in self.answers), *(counts.model for counts in self.counts)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"models of one survey need names of their own; twice came {', '.join(twice)}")

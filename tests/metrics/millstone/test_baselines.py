@@ -144,11 +144,6 @@ def test_one_model_alone_agrees_with_nobody() -> None:
     assert widest([row]) == []
 
 
-def test_models_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"models \(m, m\) must be named apart"):
-        baselines([counts_from("m", {}), counts_from("m", {})])
-
-
 @given(models)
 def test_firm_baselines_are_counted(found: list[Pooled]) -> None:
     pairs = [cell for by_model in naive(found).values() for cell in by_model.values()]

@@ -146,26 +146,6 @@ def test_a_reading_is_counted_by_its_own_stances_and_without_a_text_by_what_was_
     assert counts_of(answers, "careful").pooled[0, 0].tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({3: "75pro"}, "configuration '75pro' is unknown; allowed are baseline"),
-        ({5: ("A", None, None)}, "stance .* is unknown; allowed are pro, con, other"),
-        ({2: 7}, r"template \(7\) must be 1 to 6"),
-        ({2: 0}, r"template \(0\) must be 1 to 6"),
-    ],
-)
-def test_an_answer_outside_the_grid_is_refused_and_not_counted(change: dict[int, object], message: str) -> None:
-    tally = AnswerTally()
-    tally.add(Pair("x/a", None), "drones", 1, "baseline", 0, ("pro", None, None))
-    answer: list[object] = [Pair("x/a", None), "drones", 1, "baseline", 0, ("pro", None, None)]
-    for place, value in change.items():
-        answer[place] = value
-    with pytest.raises(ValueError, match=message):
-        tally.add(*answer)  # type: ignore[arg-type]
-    assert repr(tally) == "<AnswerTally [Models: 1, Issues: 1, Answers: 1]>"
-
-
 def test_an_answer_takes_some_thirteen_bytes() -> None:
     tally = AnswerTally()
     tracemalloc.start()

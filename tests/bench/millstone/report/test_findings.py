@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from math import isfinite
@@ -18,7 +17,6 @@ from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.published import published_rows
 from millstream.bench.millstone.report.survey import ReportSurvey
-from millstream.engine.runs.pairs import Pair
 from millstream.metrics.millstone.counts import counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.gaps import inferred
 from millstream.metrics.millstone.openness import CASES, SHIFT_ORDER
@@ -255,8 +253,3 @@ def test_a_model_stands_for_the_same_whoever_stands_beside_it(whole: PageContent
     for name in ("table-4-om", "figure-2-shifts", "order-effects", "om-by-issue"):
         [*mine] = [row for row in own(whole, name) if row["model"] == "lab/great-2-large"]
         assert mine == own(alone, name), name
-
-
-def test_two_models_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="twice came solo"):
-        survey_of(polled("solo", ["a"]), replace(polled("solo", ["b"]), pair=Pair("solo", 0.5)))
