@@ -39,7 +39,7 @@ class FigureText(Struct, frozen=True):
     name: str
     title: str
     caption: str
-    empty: str
+    empty: str = ""
 
 
 def figure_of(

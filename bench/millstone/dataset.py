@@ -83,8 +83,6 @@ def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None)
 
     The order and both digests stay the data set's, so that a part of a run has the same prompts as the whole run.
     """
-    if limit is not None and limit < 1:
-        raise DatasetError(f"limit ({limit}) must be >= 1")
     by_id = {issue.id: issue for issue in dataset.issues}
     if issues == "all" or (issues == CONTROVERSIAL_OR_ALL and by_id.keys().isdisjoint(CONTROVERSIAL)):
         wanted: set[str] = set(by_id)

@@ -103,12 +103,6 @@ class Grid:
         templates: int = PARAPHRASES,
         trials: int = TRIALS,
     ) -> None:
-        if protocol not in CONFIGS:
-            raise ValueError(f"protocol {protocol!r} must be one of {', '.join(CONFIGS)}")
-        if not 1 <= templates <= PARAPHRASES:
-            raise ValueError(f"templates ({templates}) must be from 1 to {PARAPHRASES}")
-        if trials < 1:
-            raise ValueError(f"trials ({trials}) must be >= 1")
         self.dataset = dataset
         self.protocol = protocol
         self.templates = templates

@@ -102,8 +102,7 @@ class Record(Struct, frozen=True, kw_only=True):
 def record(outcome: Outcome, reading: Reading) -> Record:
     """Returns the record of a call's outcome. A refusal has no letter; a failure has neither text nor stance."""
     call, item = outcome.call, outcome.call.tag
-    if not isinstance(item, GridItem):
-        raise TypeError(f"a record needs a call tagged with its item, as a grid makes it; came the tag {item!r}")
+    assert isinstance(item, GridItem)
     failure = outcome.failure
     reply = outcome.reply if failure is None else None
     origin = _NO_REPLY if reply is None else reply

@@ -25,8 +25,6 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
     Issues take turns, in an order drawn by lot. Each has the next template, another configuration and another trial
     than the issue before it; the first ones are drawn.
     """
-    if size < 1:
-        raise ValueError(f"size ({size}) must be >= 1")
     stream = DrawStream(f"millstone-sample-{SAMPLE_VERSION}/{grid.dataset.draw_digest}")
     issues = sorted(grid.dataset.issues, key=lambda issue: (stream.below(65536), issue.id))
     # Eleven configurations and up to six templates have no common divisor: so each pair comes once in `pairs` turns.

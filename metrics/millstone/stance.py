@@ -40,17 +40,11 @@ _ARTICLE = re.compile(r"\s+[^\W\d_]")
 
 def letter_of(text: str, reading: Reading = "paper") -> Letter | None:
     """Returns the letter that an answer gives, by one of two readings; None, which counts as Other, without one."""
-    if reading == "paper":
-        return _paper_letter(text)
-    if reading == "careful":
-        return _careful_letter(text)
-    raise ValueError(f"stance reading {reading!r} is unknown: choose 'paper' or 'careful'")
+    return _paper_letter(text) if reading == "paper" else _careful_letter(text)
 
 
 def stance_of(letter: Letter | None, orientation: Orientation) -> Stance:
     """Returns a letter's stance under a template's orientation: `pro` means that A is pro, `con` that A is con."""
-    if orientation not in ("pro", "con"):
-        raise ValueError(f"orientation {orientation!r} is unknown: use 'pro' (A means pro) or 'con' (A means con)")
     if letter is None:
         return "other"
     return "pro" if (letter == "A") == (orientation == "pro") else "con"

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ....metrics.load.load_json import LoadPart, Times
 from ....report import vega_lite as vl
-from ....report.charts import FigureText, empty_figure, figure_of
+from ....report.charts import FigureText, figure_of
 from ....report.colours import colour
 from ....report.line_styles import lines_of, paint
 from ....report.table import Cell, Figure, Table
@@ -39,10 +39,7 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
         f"{series.name}: percentiles by rate",
         "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals, cut where "
         f"too few calls tell how far they reach.{_bound_words(parts)}{_knee_words(series)}{_goal_words(goal)}",
-        "Fewer than two rates were asked, so nothing can be told by rate.",
     )
-    if not has_several_rates(series):
-        return empty_figure(table, words)
     in_one_piece = not series.of.gap.count and (goal is None or goal.of != "first token")
     rows = [*_point_rows(parts, goal, is_in_one_piece=in_one_piece), *_mark_rows(series, goal)]
     panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
@@ -58,11 +55,8 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         "Percentiles by rate",
         "Latency from when a call was due, half of the answers and 99% of them; thin lines are 95% intervals, and "
         f"dotted ones stand at each knee.{_bound_words([part for each in every for part in stepped(each)])}",
-        "No test asked for two rates, so nothing can be told by rate.",
     )
     series = list(filter(has_several_rates, every))
-    if not series:
-        return empty_figure(table, words)
     rows: list[Row] = [
         {
             "layer": f"p{percent:g}",

@@ -72,13 +72,10 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         "First token (TTFT), time per token (TPOT), gaps between pieces (ITL)",
         f"Percentiles{_together(every)}. The first token counts from when its call was due. Time per token is one "
         "figure an answer, for its tokens after the first; a gap lies between two pieces of text.",
-        "No answer came in two pieces or more, so there is no time between tokens.",
     )
     panels = [timing for timing in _STREAMED if any(timing.of(each.of).count for each in every)]
     # The first token of an answer in one piece is the whole answer: the same line as its latency.
     series = [each for each in every if each.of.gap.count]
-    if not series:
-        return empty_figure(table, words)
     rows: list[Row] = [
         {"layer": timing.field, "line": each.label, "x": point.nines, "y": max(LEAST_S, point.value_s)}
         for each in series

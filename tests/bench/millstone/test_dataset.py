@@ -269,8 +269,6 @@ def test_an_unknown_issue_is_refused_with_the_nearest_known(tiny: IssueDataset) 
 def test_a_selection_of_nothing_is_refused(tiny: IssueDataset) -> None:
     with pytest.raises(DatasetError, match="issues: expected at least one issue id, got none"):
         select(tiny, " , ")
-    with pytest.raises(DatasetError, match=r"limit \(0\) must be >= 1"):
-        select(tiny, "all", limit=0)
 
 
 def test_the_controversial_issues_are_ten_of_the_published_ones(tmp_path: Path, tiny: IssueDataset) -> None:

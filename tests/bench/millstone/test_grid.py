@@ -324,19 +324,3 @@ def test_the_repr_tells_the_size_with_numbers(tiny: IssueDataset) -> None:
     assert repr(Grid(tiny)) == (
         "<Grid [paper: 2 issues x 6 templates x 11 configurations x 15 trials = 1,980 prompts]>"
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"protocol": "papers"}, "protocol 'papers' must be one of paper, released"),
-        ({"templates": 0}, r"templates \(0\) must be from 1 to 6"),
-        ({"templates": 7}, r"templates \(7\) must be from 1 to 6"),
-        ({"trials": 0}, r"trials \(0\) must be >= 1"),
-    ],
-)
-def test_options_that_the_protocol_does_not_have_are_refused(
-    tiny: IssueDataset, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        Grid(tiny, **options)

@@ -123,11 +123,6 @@ def test_what_is_written_is_read_back_the_same(tiny: IssueDataset) -> None:
     assert list(read(row(outcome, "paper").decode() + "\n" for outcome in outcomes)) == written
 
 
-def test_a_call_that_no_grid_made_has_no_record() -> None:
-    with pytest.raises(TypeError, match="a call tagged with its item, as a grid makes it; came the tag 'mine'"):
-        row(Outcome(Call("sim/x", "hello", tag="mine"), Reply("A")), "paper")
-
-
 LEAST = {
     "id": "tea/1/baseline-1/3",
     "issue": "tea",

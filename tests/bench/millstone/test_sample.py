@@ -76,8 +76,3 @@ def test_every_item_is_as_likely_as_any_other(tiny: IssueDataset) -> None:
 def test_another_data_set_has_another_sample(tiny: IssueDataset) -> None:
     samples = [sample_ids(Grid(structs.replace(tiny, draw_digest=digest)), 20) for digest in ("one", "two")]
     assert samples[0] != samples[1]
-
-
-def test_a_sample_of_nothing_is_refused(tiny: IssueDataset) -> None:
-    with pytest.raises(ValueError, match=r"size \(0\) must be >= 1"):
-        sample_ids(Grid(tiny), 0)

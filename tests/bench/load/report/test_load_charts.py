@@ -17,7 +17,7 @@ from millstream.bench.load.report import tables
 from millstream.bench.load.report.charts_rates import by_rate_figure, overlaid_by_rate_figure
 from millstream.bench.load.report.charts_spectrum import spectrum_figure, streaming_figure
 from millstream.bench.load.report.charts_time import over_time_figure, overlaid_over_time_figure
-from millstream.bench.load.report.series import LoadSeries, LoadTest, series_of
+from millstream.bench.load.report.series import LoadSeries, LoadTest, has_several_rates, series_of
 from millstream.metrics.load.load_json import LoadFigures, LoadPart, ModelFigures
 from millstream.metrics.load.spectrum import spectrum
 from millstream.report.pictures import svg
@@ -44,8 +44,10 @@ def figures_of(*loads: LoadFigures) -> list[Figure]:
     if len(loads) > 1:
         own = [overlaid_over_time_figure(over_time, every), overlaid_by_rate_figure(by_rate, every)]
     else:
-        own = [over_time_figure(over_time, every[0], 1), by_rate_figure(by_rate, every[0], 1)]
-    return [*own, spectrum_figure(spectra, every), streaming_figure(spectra, every)]
+        own = [over_time_figure(over_time, every[0], 1)]
+        own += [by_rate_figure(by_rate, each, 1) for each in every if has_several_rates(each)]
+    streamed = [streaming_figure(spectra, every)] if any(each.of.gap.count for each in every) else []
+    return [*own, spectrum_figure(spectra, every), *streamed]
 
 
 def rows(figure: Figure, layer: str) -> list[dict[str, Any]]:
@@ -82,11 +84,6 @@ def test_a_chart_holds_to_the_schema_and_is_no_narrower_than_it_may_be(case: str
         assert 0 < figure.min_width <= float(root.attrib["width"])
 
 
-def test_what_has_no_rate_and_no_stream_says_so_in_place_of_a_chart() -> None:
-    empty = [figure.empty for figure in figures_of(closed()) if figure.spec is None]
-    assert len(empty) == 2 and "two rates" in empty[0] and "two pieces" in empty[1]
-
-
 def test_axes_have_the_usual_titles() -> None:
     spec = json.dumps([figure.spec for load in (searched(), steady()) for figure in figures_of(load)])
     for title in (
@@ -114,8 +111,8 @@ def test_answers_in_one_piece_have_no_second_chart_of_the_same_times() -> None:
     load = swept()
     nothing = of(closed()).token
     whole = replace(load, models={"sim/m": replace(of(load), gap=nothing, token=nothing)})
-    assert rows(figures_of(load)[1], "first token") and figures_of(load)[3].spec is not None
-    assert not rows(figures_of(whole)[1], "first token") and figures_of(whole)[3].spec is None
+    assert rows(figures_of(load)[1], "first token") and len(figures_of(load)) == 4
+    assert not rows(figures_of(whole)[1], "first token") and len(figures_of(whole)) == 3
     assert rows(figures_of(whole)[1], "latency")
 
 
@@ -165,7 +162,7 @@ def test_a_goal_has_its_line_and_each_rate_its_standing() -> None:
 
 def test_a_spectrum_has_both_clocks_beside_each_other() -> None:
     load = steady()
-    figure = figures_of(load)[2]
+    figure = figures_of(load)[1]
     for clock, times in (("from when it was due", of(load).latency), ("from when it was sent", of(load).service)):
         drawn = [(row["x"], row["y"]) for row in rows(figure, "time") if row["clock"] == clock]
         assert drawn == [(point.nines, point.value_s) for point in spectrum(times)]
