@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ..engine.attempts.prices import ListedPrice, Price, PriceSource
 from ..engine.call import WEB
-from ..engine.lane import CONCURRENCY_DEFAULT, Lane
+from ..engine.lane import Lane
 from .search.access import is_search
 from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, SearchEngine, engine_of
 
@@ -50,14 +50,9 @@ def lane_of(name: str, declared: Lane | None, engine: SearchEngine | None = None
 def _over(declared: Lane, default: Lane) -> Lane:
     """Returns the declared lane, with the default's values where none are set. A declared `rpm` replaces spacing."""
     plain = Lane(declared.model)
-    concurrency = default.concurrency if declared.concurrency == CONCURRENCY_DEFAULT else declared.concurrency
-    return Lane(
-        declared.model,
-        rpm=default.rpm if declared.rpm is None else declared.rpm,
-        concurrency=concurrency,
-        timeout_s=default.timeout_s if declared.timeout_s == plain.timeout_s else declared.timeout_s,
-        spacing_s=default.spacing_s if declared.rpm is None else 0.0,
-    )
+    values = {name: getattr(declared, name) for name in ("model", "rpm", "concurrency", "timeout_s")}
+    are_set = {name: value for name, value in values.items() if name == "model" or value != getattr(plain, name)}
+    return structs.replace(default, **are_set, spacing_s=default.spacing_s if declared.rpm is None else 0.0)
 
 
 def search_prices() -> dict[str, ListedPrice]:

@@ -20,7 +20,7 @@ from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, u
 from ...engine.endpoint import EncodeError, Fault, Response
 from .answer_values import as_object, each_once
 from .faults import broken_answer, empty_answer
-from .protocol import as_it_stands
+from .protocol import as_it_stands, schema_in
 from .repair import mended
 
 _DATA = re.compile(r"data:([^;,]+)(?:;[^;,]*)*;base64,(.*)", re.DOTALL | re.IGNORECASE)
@@ -170,9 +170,7 @@ def unsayable(call: Call, part: Part | Tool, where: str) -> EncodeError:
 def schema_of_tool(call: Call, tool: Tool) -> Any:
     """Returns the schema of a tool's arguments, for protocols that require one; a tool without arguments has an empty
     object."""
-    if tool.parameters is None:
-        return {"properties": {}, "type": "object"}
-    return as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
+    return schema_in(call, tool, "of").get("of", {"properties": {}, "type": "object"})
 
 
 def fields_of_tools(call: Call) -> tuple[str, ...]:

@@ -259,6 +259,13 @@ def described(tool: Tool, *, has_strict: bool = True) -> dict[str, Any]:
     return fields
 
 
+def schema_in(call: Call, tool: Tool, name: str) -> dict[str, Any]:
+    """Returns the schema of a tool's arguments in a field of this name; no field if it has none."""
+    if tool.parameters is None:
+        return {}
+    return {name: as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)}
+
+
 def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:
     """Returns a value as JSON whose names keep their own order, while the rest of a body is sorted; raises EncodeError.
     `name` is the value's name in the error."""

@@ -116,8 +116,8 @@ def document_text(document: CorpusDocument, body: bytes) -> DocumentText:
         row = _row(body, document.path, 0)
         return DocumentText(plain(row.title or row.url or document.name, TITLE_MAX), row.text)
     if document.content_type == "text/html":
-        return _of_html(_decoded(body), document.name)
-    text = _decoded(body)
+        return _of_html(decoded(body), document.name)
+    text = decoded(body)
     first = next((line for line in text.splitlines() if line.strip()), "")
     return DocumentText(plain(first.lstrip("# ") or document.name, TITLE_MAX), text)
 
@@ -183,7 +183,7 @@ def _row(line: bytes, path: Path, number: int) -> CorpusLine:
         raise CorpusError(f"{path}, line {number} is no JSON ({error}): mend or remove it") from error
 
 
-def _decoded(body: bytes) -> str:
+def decoded(body: bytes) -> str:
     """Returns the text of bytes in UTF-8, else in the charset that the page declares, else in windows-1252."""
     try:
         return body.decode("utf-8-sig")
@@ -191,7 +191,7 @@ def _decoded(body: bytes) -> str:
         match = _CHARSET.search(body[:4096])
         try:
             return body.decode(match[1].decode() if match else "cp1252", "replace")
-        except LookupError:
+        except (LookupError, ValueError):
             return body.decode("cp1252", "replace")
 
 

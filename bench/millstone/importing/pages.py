@@ -16,6 +16,7 @@ from lxml import etree, html  # type: ignore[import-untyped]
 
 from ....engine.runs.data_file import DatasetError, read_bytes
 from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
+from ....providers.search.documents import decoded
 from ..checks import Finding, plain
 from ..issue import Side
 from .blocks import PageArgument, PageBlock, arguments_of, is_end, title_of
@@ -26,7 +27,6 @@ PAGE_S = 20.0  # a hostile page below that size can still cost any parser minute
 
 _SUFFIXES = (".html", ".htm", ".xhtml")
 _CITED = re.compile(r"#pcref-(?:.*-)?(\d+)$")
-_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BODY = ("p", "blockquote", "ul", "ol")
 _CAPTURED = (*_HEADINGS, "p", "blockquote", "pre", "li", "dd")
@@ -74,7 +74,7 @@ def read_page(data: bytes) -> Read:
     """Returns the parts of a page that were found, in the released format, and findings on those that were not found in
     their usual markup."""
     findings: list[Finding] = []
-    text, struck = _without_controls(_text(data))
+    text, struck = _without_controls(decoded(data))
     try:
         page = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
     except (etree.LxmlError, ValueError) as error:
@@ -102,17 +102,6 @@ def _unread(detail: str) -> Finding:
 
 def _missed(detail: str) -> Finding:
     return Finding("not found", detail, is_fault=False)
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        declared = _CHARSET.search(data[:4096])
-        try:
-            return data.decode(declared[1].decode() if declared is not None else "cp1252", "replace")
-        except (LookupError, ValueError):
-            return data.decode("cp1252", "replace")
 
 
 def _without_controls(text: str) -> tuple[str, set[str]]:

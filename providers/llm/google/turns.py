@@ -18,7 +18,7 @@ from ....engine.call import Call, Message
 from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..blocks import SYSTEM, arguments_in, beside, check_parallel_tools, data_of, object_in, own_json, unsayable
-from ..protocol import as_it_stands, described
+from ..protocol import as_it_stands, described, schema_in
 
 FAMILY = "gemini"
 MADE_ID = "call_"
@@ -229,7 +229,4 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 
 def _function(call: Call, tool: Tool) -> dict[str, Any]:
     """Returns the declaration of a tool; `strict` is left out, since Gemini has no such field."""
-    declaration = described(tool, has_strict=False)
-    if tool.parameters is not None:
-        declaration["parametersJsonSchema"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
-    return declaration
+    return described(tool, has_strict=False) | schema_in(call, tool, "parametersJsonSchema")

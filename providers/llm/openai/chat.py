@@ -44,7 +44,7 @@ from .shapes import (
     usage_of,
     with_parts,
 )
-from .turns import FAMILY, add_tools, turns_of
+from .turns import FAMILY, add_tools, choice_of, function_tool, turns_of
 
 PATH = "/chat/completions"
 STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
@@ -87,7 +87,8 @@ def params_of(call: Call, target: Target) -> dict[str, Any]:
     if call.logprobs is not None:
         _ask_for_logprobs(params, call.logprobs, names.get("top_logprobs", "top_logprobs"))
     if call.tools is not None or call.tool_choice is not None or call.parallel_tools is not None:
-        add_tools(call, params, names)
+        parallel = names.get("parallel_tools", "parallel_tool_calls")
+        add_tools(call, params, FAMILY, function_tool, choice_of, parallel)
     add_extra(call, params, _NOT_EXTRA)
     return params
 

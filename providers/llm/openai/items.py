@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....engine.call import Call, Message
-from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ....engine.content import Image, Native, Part, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..answer_values import as_text
-from ..blocks import beside, native_of, own_json, own_value
+from ..blocks import beside, native_of, own_value
 from ..protocol import as_it_stands
 from ..repair import mended
 from ..tool_ids import shortened
 from .parts import arguments_text
-from .turns import function_of
+from .turns import result_content
 
 FAMILY = "openai-responses"
 _ID_MOST = 64
@@ -83,32 +83,19 @@ def _item(call: Call, part: Part, role: str) -> Any:
         case ToolResult():
             if role == "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
-            return {"type": "function_call_output", "call_id": shortened(part.id, _ID_MOST), "output": _output(part)}
+            return {
+                "type": "function_call_output",
+                "call_id": shortened(part.id, _ID_MOST),
+                "output": result_content(part, "input_text", _image),
+            }
 
 
-def _output(result: ToolResult) -> Any:
-    if isinstance(result.content, str):
-        return result.content
-    return [{"type": "input_text", "text": one} if isinstance(one, str) else _image(one) for one in result.content]
+def function_tool(function: dict[str, Any]) -> dict[str, Any]:
+    """Returns a function as a tool, with an explicit null where it has no parameters, which this family needs."""
+    return {"type": "function", "parameters": None, **function}
 
 
-def add_tools(call: Call, params: dict[str, Any]) -> None:
-    if call.tools is not None:
-        params["tools"] = [_tool(call, tool) for tool in call.tools]
-    if call.tool_choice is not None:
-        params["tool_choice"] = _choice(call, call.tool_choice)
-    if call.parallel_tools is not None:
-        params["parallel_tool_calls"] = call.parallel_tools
-
-
-def _tool(call: Call, tool: Tool | Native) -> Any:
-    if isinstance(tool, Native):
-        return own_json(call, tool, FAMILY, "tools")
-    # Unlike chat completions, Responses needs an explicit null where there are none.
-    return {"type": "function", "parameters": None, **function_of(call, tool)}
-
-
-def _choice(call: Call, choice: str) -> str | dict[str, Any]:
+def choice_of(call: Call, choice: str) -> str | dict[str, Any]:
     """Returns the tool choice: a word such as `auto`, or an object with the tool's name or a provider tool's type."""
     if choice in ("auto", "none", "required"):
         return choice

@@ -18,8 +18,9 @@ from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_wi
 from ..protocol import Target, WireProtocol, add_extra, check_absent, named_schema, request_of, sampling_of
 from ..repair import mended, read_object
 from ..sse import events_of
-from .items import FAMILY, add_tools, content_of, is_call, items_of, parts_of
+from .items import FAMILY, choice_of, content_of, function_tool, is_call, items_of, parts_of
 from .shapes import billed_of, citations_of, logprobs_of
+from .turns import add_tools
 
 PATH = "/responses"
 _STREAM = {"stream": True}
@@ -54,7 +55,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
         if call.logprobs:
             params["top_logprobs"] = call.logprobs
     if call.tools is not None or call.tool_choice is not None or call.parallel_tools is not None:
-        add_tools(call, params)
+        add_tools(call, params, FAMILY, function_tool, choice_of)
     add_extra(call, params, _NOT_EXTRA)
     return params
 

@@ -6,14 +6,14 @@ chat itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....engine.call import Call, Message
-from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ....engine.content import Image, Native, Part, ToolCall, ToolResult
 from ....engine.endpoint import EncodeError
 from ..blocks import beside, own_json, own_value
-from ..protocol import as_it_stands, described
+from ..protocol import as_it_stands, described, schema_in
 from ..tool_ids import shortened
 
 FAMILY = "openai"
@@ -29,7 +29,11 @@ def turns_of(call: Call, message: Message) -> Iterator[dict[str, Any]]:
     if results and message.role == "assistant":
         raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
     for result in results:
-        yield {"content": _result(result), "role": "tool", "tool_call_id": shortened(result.id, _ID_MOST)}
+        yield {
+            "content": result_content(result, "text", _image),
+            "role": "tool",
+            "tool_call_id": shortened(result.id, _ID_MOST),
+        }
     rest: list[Part] = [part for part in message.content if not isinstance(part, ToolResult)]
     if rest or not message.content:
         yield _turn(call, message.role, rest)
@@ -83,10 +87,11 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
     return {"id": shortened(call.id, _ID_MOST), "type": "function", **beside(call, FAMILY), "function": function}
 
 
-def _result(result: ToolResult) -> str | list[dict[str, Any]]:
+def result_content(result: ToolResult, kind: str, image: Callable[[Image], Any]) -> str | list[Any]:
+    """Returns a result's content, whose texts are of this kind if they stand in a list with images."""
     if isinstance(result.content, str):
         return result.content
-    return [{"type": "text", "text": part} if isinstance(part, str) else _image(part) for part in result.content]
+    return [{"type": kind, "text": part} if isinstance(part, str) else image(part) for part in result.content]
 
 
 def _fields(call: Call, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,30 +101,33 @@ def _fields(call: Call, value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: as_it_stands(call, "a native part", field) for name, field in value.items()}
 
 
-def add_tools(call: Call, params: dict[str, Any], names: Mapping[str, str]) -> None:
+def add_tools(
+    call: Call,
+    params: dict[str, Any],
+    family: str,
+    form_of: Callable[[dict[str, Any]], dict[str, Any]],
+    choice_of: Callable[[Call, str], Any],
+    parallel_name: str = "parallel_tool_calls",
+) -> None:
+    """Adds the tools and their choice. `form_of` returns the form of a function's fields in this family."""
     if call.tools is not None:
-        params["tools"] = [_tool(call, tool) for tool in call.tools]
+        params["tools"] = [
+            own_json(call, tool, family, "tools")
+            if isinstance(tool, Native)
+            else form_of(described(tool) | schema_in(call, tool, "parameters"))
+            for tool in call.tools
+        ]
     if call.tool_choice is not None:
-        params["tool_choice"] = _choice(call, call.tool_choice)
+        params["tool_choice"] = choice_of(call, call.tool_choice)
     if call.parallel_tools is not None:
-        params[names.get("parallel_tools", "parallel_tool_calls")] = call.parallel_tools
+        params[parallel_name] = call.parallel_tools
 
 
-def _tool(call: Call, tool: Tool | Native) -> Any:
-    if isinstance(tool, Native):
-        return own_json(call, tool, FAMILY, "tools")
-    return {"type": "function", "function": function_of(call, tool)}
+def function_tool(function: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": function}
 
 
-def function_of(call: Call, tool: Tool) -> dict[str, Any]:
-    """Returns a tool as OpenAI's function object, without fields that are not set."""
-    function = described(tool)
-    if tool.parameters is not None:
-        function["parameters"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
-    return function
-
-
-def _choice(call: Call, choice: str) -> str | dict[str, Any]:
+def choice_of(call: Call, choice: str) -> str | dict[str, Any]:
     if choice in ("auto", "none", "required"):
         return choice
     for tool in call.tools or ():
