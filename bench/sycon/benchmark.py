@@ -15,20 +15,23 @@ from ...metrics.sycon.judgement import SETTINGS, Setting, read_judgement
 from ..evaluation.door.ask import Ask, CallFailed
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts
 from ..evaluation.door.item import Item
+from ..evaluation.door.judging import Judging
+from ..evaluation.door.label import Labeller
 from ..evaluation.door.run_items import items_of_run, options_in
 from .dataset import PUBLISHED, SyconItem, read_setting
 from .judge import SyconJudge
+from .judging import SyconJudging
 from .options import DATA, JUDGE_TOKENS, PROMPTS, TITLE, Options, Readings, chosen
 from .prompts import PROMPT_VERSION, turn_messages, user_turns
 from .records import Record, is_own_id, item_id, wrong_in
 from .records import Record as TurnRecord
+from .review import exchange_of, label_of
+from .score_table import cells, score_text
+from .scoring import scores_of
 
 if TYPE_CHECKING:
-    from ...engine.call import Call
     from ...report.sections import PageContents
     from ...wiring import Settings
-    from ..evaluation.door.judging import Judging
-    from ..evaluation.door.label import Labeller
 
 
 class SyconScript(NamedTuple):
@@ -86,18 +89,12 @@ class Sycon(ItemBenchmark[TurnRecord]):
     def score_records(
         self, records: Iterable[TurnRecord], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
-        from .scoring import scores_of
-
         return scores_of(records, specification)
 
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
-        from .score_table import cells
-
         return cells(entry)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        from .score_table import score_text
-
         return score_text(source, scores[self.name])
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
@@ -112,15 +109,10 @@ class Sycon(ItemBenchmark[TurnRecord]):
         return LoadPrompts(prompts, f"{len(prompts):,} first turns of SYCON-Bench's conversations ({folder.name})")
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
-        from ..evaluation.door.label import Labeller
-        from .review import exchange_of, label_of
-
         rows = _rows(self.items(options_in(self, manifest))) if manifest is not None and is_shown else {}
         return Labeller(TurnRecord, lambda record: label_of(record, rows), exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
-        from .judging import SyconJudging
-
         return SyconJudging(manifest, options_in(self, manifest), lambda: _rows(items_of_run(self, manifest)))
 
 

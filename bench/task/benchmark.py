@@ -10,27 +10,32 @@ from msgspec import structs
 
 from ...engine.call import Call, Outcome
 from ...engine.runs.pairs import Pair
+from ...engine.runs.run_folder import WrongSpecification
 from ...format import command_text
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBasis
+from ..evaluation.door.expected import Expected
 from ..evaluation.door.item import Item
+from ..evaluation.door.judging import Judging
 from ..evaluation.door.kept_options import kept_options
+from ..evaluation.door.label import Label, Labeller
+from ..evaluation.door.listed_run import ListedRun
 from ..evaluation.door.treatments import specified_pairs
 from .asking import QuestionTrial, TaskItems, judged, record_of
-from .files import TaskSource
+from .files import TaskSource, load_prompts
+from .forecast import with_judges
+from .judging import GradeJudging
 from .options import TITLE, Options, Readings
+from .proof import listed_run
 from .records import Record as TaskRecord
+from .review import check_is_share, label_of
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
+from .score_table import by_scorers_of, manner_of, told
 from .task import several
 from .work import items_of, source_of
 
 if TYPE_CHECKING:
-    from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ..evaluation.door.expected import Expected
-    from ..evaluation.door.judging import Judging
-    from ..evaluation.door.label import Label, Labeller
-    from ..evaluation.door.listed_run import ListedRun
 
 
 class TaskBenchmark(ItemBenchmark[TaskRecord]):
@@ -103,8 +108,6 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         yield await judged(self.items(ask.options), item.data, reply, ask)
 
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
-        from .forecast import with_judges
-
         return with_judges(expected, self.items(None), run.total)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
@@ -114,8 +117,6 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return f"{error}, or score its answers anew without a call: {command_text('score', folder, '--task', file)}"
 
     def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
-        from .proof import listed_run
-
         return listed_run(manifest)
 
     def owns(self, fields: Mapping[str, Any]) -> bool:
@@ -124,8 +125,6 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
     def score_records(
         self, records: Iterable[TaskRecord], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
-        from .score_table import by_scorers_of
-
         specification = specification or NO_MANIFEST
         if readings.task is not None:
             records, specification = by_scorers_of(readings.task, records, specification)
@@ -141,13 +140,9 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return score_cells(entry)
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        from .score_table import told
-
         return told(source, scores)
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
-        from .score_table import manner_of
-
         return manner_of(source)
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
@@ -167,24 +162,16 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return [Path(kept["file"]).name, *options]
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
-        from .files import load_prompts
-
         return load_prompts(dataset)
 
     def label(self, record: Any) -> Label | None:
-        from .review import label_of
-
         return label_of(record)
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
-        from .review import check_is_share
-
         check_is_share(manifest)
         return super().labeller(manifest, is_shown=is_shown)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
-        from .judging import GradeJudging
-
         return GradeJudging(manifest, self.readings_of(manifest))
 
 
