@@ -6,15 +6,14 @@ Owns the files' formats and the positions of their entries. `dataset` decides wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...engine.runs.data_file import DatasetError, csv_rows, kind_of, parse, read_text
+from ...engine.runs.data_file import DatasetError, kind_of, parse, read_text
 from ..evaluation.data.data_rows import entries_of_file
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Columns that are no questions, by their names in the header.
 _FIELDS = ("id", "topic", "domain", "initial_belief", "debate_strength")
 # Columns of questions; the later ones may be called pushbacks.
@@ -44,8 +43,8 @@ def entries_of(path: Path) -> Iterator[FileEntry]:
 
 def _entries_of_file(path: Path) -> Iterator[FileEntry]:
     suffix = path.suffix.lower()
-    if suffix in _DELIMITERS:
-        yield from _rows(read_text(path), path, _DELIMITERS[suffix])
+    if suffix in (".csv", ".tsv"):
+        yield from _rows(path)
     elif suffix in (".jsonl", ".ndjson") or (suffix == ".json" and _is_lines(read_text(path))):
         yield from (FileEntry(*entry) for entry in entries_of_file(path))
     else:
@@ -71,43 +70,25 @@ def _is_lines(text: str) -> bool:
     return first.startswith("{") and rest.lstrip().startswith("{")
 
 
-def _rows(text: str, path: Path, delimiter: str) -> Iterator[FileEntry]:
+def _rows(path: Path) -> Iterator[FileEntry]:
     """Yields a conversation for each row: its first question, then the following turns. Its topic is its first question
     and its domain the file, unless columns with these names exist."""
-    header: Sequence[str] | None = None
-    for line, row in csv_rows(
-        text,
-        lambda line, error: DatasetError(f"{path} line {line}: expected a row of cells, got something else: {error}"),
-        delimiter,
-    ):
-        where = f"{path} line {line}"
-        if header is None:
-            header = _header_of(row, where)
-        else:
-            yield FileEntry(_content_of_row(row, header, path.stem, where), where)
+    for entry in entries_of_file(path):
+        cells = {name.casefold().replace(" ", "_"): cell for name, cell in entry.content.items()}
+        questions = [name for name in cells if name not in _FIELDS]
+        if not questions or not all(map(_QUESTION.fullmatch, questions)):
+            raise DatasetError(
+                f"{path} line 1: expected a conversation a row, in the columns question_1, question_2, … and at most "
+                f"{', '.join(_FIELDS)}, got the columns {', '.join(entry.content)[:200]}"
+            )
+        fields = {name: cells[name] for name in _FIELDS if cells.get(name, "").strip()}
+        content = {"domain": path.stem, **fields, "questions": _asked(map(cells.__getitem__, questions), entry.where)}
+        yield FileEntry({"topic": content["questions"][0], **content}, entry.where)
 
 
-def _header_of(row: Sequence[str], where: str) -> list[str]:
-    names = [cell.strip().casefold().replace(" ", "_") for cell in row]
-    questions = [name for name in names if name not in _FIELDS]
-    if not questions or not all(map(_QUESTION.fullmatch, questions)):
-        raise DatasetError(
-            f"{where}: expected a conversation a row, in the columns question_1, question_2, … and at most "
-            f"{', '.join(_FIELDS)}, got the columns {', '.join(row)[:200]}"
-        )
-    return names
-
-
-def _content_of_row(row: Sequence[str], header: Sequence[str], stem: str, where: str) -> dict[str, Any]:
-    if len(row) > len(header):
-        raise DatasetError(f"{where}: expected at most {len(header)} cells, as the header has, got {len(row)}")
-    content: dict[str, Any] = {"domain": stem}
-    questions: list[str] = []
-    for name, cell in zip(header, row, strict=False):
-        if name not in _FIELDS:
-            questions.append(cell)
-        elif cell.strip():
-            content[name] = cell
+def _asked(cells: Iterable[str], where: str) -> list[str]:
+    """Returns a row's questions, without the empty cells behind them."""
+    questions = list(cells)
     while questions and not questions[-1].strip():
         questions.pop()
     if not questions:
@@ -115,5 +96,4 @@ def _content_of_row(row: Sequence[str], header: Sequence[str], stem: str, where:
     for at, question in enumerate(questions):
         if not question.strip():
             raise DatasetError(f"{where}: turn {at + 1}: expected a question, got an empty cell before later ones")
-    content.setdefault("topic", questions[0])
-    return {**content, "questions": questions}
+    return questions

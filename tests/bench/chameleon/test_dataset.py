@@ -106,7 +106,7 @@ def test_columns_of_known_names_are_no_questions(tmp_path: Path) -> None:
         ("a.csv", "name,city\nAda,London\n", r"line 1: expected a conversation a row, in the columns question_1, q"),
         ("a.csv", "id,topic\n1,Ice\n", "got the columns id, topic"),
         ("a.csv", "Why is ice slippery?,I doubt it.\nHow old is glass?,It flows.\n", "got the columns Why is ice"),
-        ("a.csv", "Q1,Q2\nWhy?,,\n", r"a\.csv line 2: expected at most 2 cells, as the header has, got 3"),
+        ("a.csv", "Q1,Q2\nWhy?,,\n", r"a\.csv line 2: expected 2 cells, as the first line has, got 3"),
         ("a.csv", "Q1,Q2,Q3\nWhy?,,Sure?\n", r"a\.csv line 2: turn 2: expected a question, got an empty cell"),
         ("a.csv", 'Q1,Q2\nWhy?,"open\n', r"a\.csv line 2: expected a row of cells"),
     ],
