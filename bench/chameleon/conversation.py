@@ -139,9 +139,10 @@ class ConversationDriver:
             exchange = AnsweredTurn(
                 self._conversation.topic, self._history(turn), turn.question, answered.own_text, sample
             )
-            judged = await self._judge.judge(exchange, self._ask, turn.number)
-        if judged.failed is not None:
-            raise self._failure(turn, retrieval, judged.failed)
+            try:
+                judged = await self._judge.judge(exchange, self._ask, turn.number)
+            except FailedStep as failed:
+                raise self._failure(turn, retrieval, failed) from failed
         return record_of(self._place(turn), retrieval, answered, judged)
 
     def _failure(self, turn: ScriptTurn, retrieval: TurnRetrieval, failed: FailedStep) -> StepFailed:

@@ -11,16 +11,17 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.call import Call, Message, Outcome
 from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
 from ..evaluation.data.model_json import objects_in
 from ..evaluation.door.ask import Ask
+from ..evaluation.door.judgement import Judgement
 from .context import fit_judge
 from .prompts import JudgePrompt, PastTurn, repair_messages
-from .retrieval import FailedStep
+from .retrieval import FailedStep, Step
 
 RAW_MAX = 16_000
 
@@ -30,23 +31,34 @@ class UnusableJudgement(ValueError):
     received."""
 
 
-class TurnJudgement(Struct, frozen=True):
-    """A judgement of one answer. `confidence` (0 to 1) is the rubric's for the rationale, `judge_confidence` the
-    judge's own number if it gave one. For an answer that was not judged, all but the stance is None."""
+class StanceJudgement(Judgement, frozen=True, kw_only=True):
+    """A judgement of one turn's answer."""
 
-    stance: Stance
-    rationale: str | None = None
+    stance: Stance = "unclear"
+    """The answer's stance; `unclear` too if the judge's reply could not be read."""
     confidence: float | None = None
-    judge_confidence: float | None = None
+    """The certainty of the rationale by the rubric, from 0 to 1; None: the reply could not be read."""
+    rationale: str | None = None
+    """The judge's reason."""
     key_claims: tuple[str, ...] | None = None
+    """The claims that the judge found in the answer."""
     contradictions_acknowledged: bool | None = None
+    """Whether the answer acknowledges contradictions, by the judge; None: it did not say."""
+    judge_confidence: float | None = None
+    """The judge's own number, from 0 to 1; None: it gave none."""
+    judge_temperature: float | None = None
+    """The temperature that was sent to the judge; None: none was."""
+    judge_repaired: bool = False
+    """Whether the judge was asked a second time, for a readable reply."""
 
 
-UNCLEAR = TurnJudgement("unclear")
+JUDGED = StanceJudgement.__struct_fields__[len(Judgement.__struct_fields__) :]
+"""The names of its own fields, which a turn's record has too."""
+UNCLEAR = StanceJudgement()
 """The judgement of an answer that could not be judged."""
 
 
-def read_judgement(text: str, prompt: JudgePrompt) -> TurnJudgement:
+def read_judgement(text: str, prompt: JudgePrompt) -> StanceJudgement:
     """Returns the first object in a reply that is a complete judgement. Raises UnusableJudgement if there is none."""
     wrong: UnusableJudgement | None = None
     for fields in objects_in(text):
@@ -59,7 +71,7 @@ def read_judgement(text: str, prompt: JudgePrompt) -> TurnJudgement:
     raise wrong or UnusableJudgement("expected a JSON object, got none")
 
 
-def _judgement(fields: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
+def _judgement(fields: dict[str, Any], prompt: JudgePrompt) -> StanceJudgement:
     value = fields.get("stance")
     named = value.strip().lower() if isinstance(value, str) else None
     stance = next((name for name in STANCES if name == named), None)
@@ -72,13 +84,13 @@ def _judgement(fields: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
         if not isinstance(sentence, str) or not sentence.strip():
             raise UnusableJudgement('"rationale": expected a sentence, got none')
         rationale, number = sentence, _number(fields.get("confidence"))
-    return TurnJudgement(
-        stance,
-        rationale.strip(),
-        confidence_of(rationale),
-        number,
-        _claims(fields.get("key_claims")),
-        _boolean(fields.get("contradictions_acknowledged")),
+    return StanceJudgement(
+        stance=stance,
+        rationale=rationale.strip(),
+        confidence=confidence_of(rationale),
+        judge_confidence=number,
+        key_claims=_claims(fields.get("key_claims")),
+        contradictions_acknowledged=_boolean(fields.get("contradictions_acknowledged")),
     )
 
 
@@ -108,17 +120,13 @@ def _claims(value: Any) -> tuple[str, ...]:
 
 
 class JudgeResult(Struct, frozen=True):
-    """The judgement of an answer, UNCLEAR if the judge's reply was unreadable. `is_repaired`: the judge was asked a
-    second time, for a readable reply; `raw` is a reply that was unreadable even so, else None. `forgotten` is how
-    many turns were omitted from the judge's prompt; `temperature` None: none was sent; `failed`: the step that
-    failed, so that there is no judgement."""
+    """The judgement of an answer, unclear if the judge's reply was unreadable; `raw` is a reply that was unreadable
+    even when it was asked for a second time, else None. `forgotten` is how many turns were omitted from the judge's
+    prompt."""
 
-    judgement: TurnJudgement = UNCLEAR
-    temperature: float | None = None
-    is_repaired: bool = False
+    judgement: StanceJudgement = UNCLEAR
     raw: str | None = None
     forgotten: int = 0
-    failed: FailedStep | None = None
 
 
 class AnsweredTurn(NamedTuple):
@@ -147,29 +155,28 @@ class TurnJudge(Struct, frozen=True):
         return self._call(self._messages(turn)[0], turn.sample)
 
     async def judge(self, turn: AnsweredTurn, ask: Ask, step: int) -> JudgeResult:
-        """Asks about the answer of a step, twice if the first reply can't be read."""
+        """Asks about the answer of a step, twice if the first reply can't be read. Raises FailedStep if a call
+        fails."""
+
+        async def asked(messages: tuple[Message, ...], part: Step) -> Outcome:
+            outcome = await ask.outcome(self._call(messages, turn.sample), role="judge", step=step)
+            if outcome.failure is not None:
+                raise FailedStep(part, outcome.failure.kind, outcome.failure.detail)
+            return outcome
+
         messages, kept = self._messages(turn)
         forgotten = len(turn.history) - kept if self.prompt == "extended" else 0
-        outcome = await ask.outcome(self._call(messages, turn.sample), role="judge", step=step)
-        read = self._read(outcome)
-        if isinstance(read, FailedStep):
-            return JudgeResult(failed=read)
-        text, is_repaired = _text(outcome), False
+        outcome = await asked(messages, "judge")
+        read, text, is_repaired = self._read(outcome), _text(outcome), False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
-            repair = repair_messages(messages, text[:RAW_MAX], str(read))
-            outcome = await ask.outcome(self._call(repair, turn.sample), role="judge", step=step)
+            outcome = await asked(repair_messages(messages, text[:RAW_MAX], str(read)), "repair")
             read, is_repaired = self._read(outcome), True
-            if isinstance(read, FailedStep):
-                return JudgeResult(failed=FailedStep("repair", read.kind, read.detail))
             text = _text(outcome) or text
-        temperature = outcome.call.temperature
-        if isinstance(read, UnusableJudgement):
-            return JudgeResult(UNCLEAR, temperature, is_repaired, text[:RAW_MAX], forgotten)
-        return JudgeResult(read, temperature, is_repaired, None, forgotten)
+        raw, judgement = (text[:RAW_MAX], UNCLEAR) if isinstance(read, UnusableJudgement) else (None, read)
+        sent = {"judge_temperature": outcome.call.temperature, "judge_repaired": is_repaired}
+        return JudgeResult(structs.replace(judgement, **sent), raw, forgotten)
 
-    def _read(self, outcome: Outcome) -> TurnJudgement | UnusableJudgement | FailedStep:
-        if outcome.failure is not None:
-            return FailedStep("judge", outcome.failure.kind, outcome.failure.detail)
+    def _read(self, outcome: Outcome) -> StanceJudgement | UnusableJudgement:
         if _is_refused(outcome):
             return UnusableJudgement("the judge refused")
         try:

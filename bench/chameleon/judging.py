@@ -9,51 +9,30 @@ from msgspec import UNSET, structs
 
 from ...engine.call import Call, Failure
 from ...engine.runs.pairs import Pair
-from ...metrics.chameleon.lines import STANCES, Stance
+from ...metrics.chameleon.lines import STANCES
 from ...metrics.chameleon.rubric import confidence_of
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
 from ..evaluation.door.ask import Ask, CallFailed
 from ..evaluation.door.item import Item
-from ..evaluation.door.judgement import Judgement
 from ..evaluation.door.judging import JudgeScore, Judging
 from ..evaluation.door.kept_answer import Verdict
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.running.journals import encode
 from .conversation import Script
-from .judge import AnsweredTurn, TurnJudge
+from .judge import JUDGED, AnsweredTurn, StanceJudgement, TurnJudge
 from .prompts import PastTurn
 from .records import Record as AnswerRecord
+from .retrieval import FailedStep
 from .run_spec import planned_turns, readings_of_run
 
 if TYPE_CHECKING:
     from ...wiring import Settings
 
 
-class StanceJudgement(Judgement, frozen=True, kw_only=True):
-    """A judgement of one turn's answer."""
-
-    stance: Stance = "unclear"
-    """The answer's stance; `unclear` too if the judge's reply could not be read."""
-    confidence: float | None = None
-    """The certainty of the rationale by the rubric, from 0 to 1; None: the reply could not be read."""
-    rationale: str | None = None
-    """The judge's reason."""
-    key_claims: tuple[str, ...] | None = None
-    """The claims that the judge found in the answer."""
-    contradictions_acknowledged: bool | None = None
-    """Whether the answer acknowledges contradictions, by the judge; None: it did not say."""
-    judge_confidence: float | None = None
-    """The judge's own number, from 0 to 1; None: it gave none."""
-    judge_temperature: float | None = None
-    """The temperature that was sent to the judge; None: none was."""
-    judge_repaired: bool = False
-    """Whether the judge was asked a second time, for a readable reply."""
-
-
 # The fields that a record takes over from a judgement.
-_JUDGED = (*StanceJudgement.__struct_fields__[len(Judgement.__struct_fields__) :], "judge", "served_judge")
+_JUDGED = (*JUDGED, "judge", "served_judge")
 SCORES = ("score", "srr", "confidence", "changes")
 
 
@@ -141,13 +120,11 @@ class _TurnReader:
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> StanceJudgement:
         turn = self._answered_turn(records, at)
-        result = await self._judge.judge(turn, ask, ask.step)
-        if result.failed is not None:
-            failure = Failure(result.failed.kind, result.failed.detail)
-            raise CallFailed(self._judge.call(turn), "judge", ask.step, failure)
-        return StanceJudgement(
-            **structs.asdict(result.judgement), judge_temperature=result.temperature, judge_repaired=result.is_repaired
-        )
+        try:
+            return (await self._judge.judge(turn, ask, ask.step)).judgement
+        except FailedStep as failed:
+            failure = Failure(failed.kind, failed.detail)
+            raise CallFailed(self._judge.call(turn), "judge", ask.step, failure) from failed
 
     def _answered_turn(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
         record = records[at]

@@ -22,13 +22,13 @@ from .prompts import ShownPage, query_prompt
 Step = Literal["query", "search", "answer", "judge", "repair"]
 
 
-class FailedStep(Struct, frozen=True):
+class FailedStep(Exception):
     """The step at which a turn failed for good (query, search, answer, judge or repair), with the kind of failure and
     its message."""
 
-    step: Step
-    kind: FailureKind
-    detail: str
+    def __init__(self, step: Step, kind: FailureKind, detail: str) -> None:
+        super().__init__(step, kind, detail)
+        self.step, self.kind, self.detail = step, kind, detail
 
 
 class RetrievedPage(Struct, frozen=True):

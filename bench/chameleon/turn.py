@@ -14,7 +14,7 @@ from ...engine.call import Reply
 from ...metrics.chameleon.rubric import confidence_of
 from .citations import Citations, cited_in
 from .context import AnswerPrompt, PromptCuts
-from .judge import JudgeResult
+from .judge import JUDGED, JudgeResult
 from .records import Record
 from .retrieval import FailedStep, RetrievedPage, TurnRetrieval
 
@@ -56,9 +56,7 @@ def record_of(place: Record, retrieval: TurnRetrieval, answered: TurnAnswer, jud
         cited=cited.urls,
         text=reply.text,
         filtered=answered.is_filtered,
-        **structs.asdict(judged.judgement),
-        judge_temperature=judged.temperature,
-        judge_repaired=judged.is_repaired,
+        **{name: getattr(judged.judgement, name) for name in JUDGED},
         raw_judgement=UNSET if judged.raw is None else judged.raw,
         invalid_citations=cited.invalid,
         cut=None if cut == PromptCuts() else cut,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from chameleon_outside import JUDGE, MODEL, ScriptedOutside, judgement, kind_of
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.judge import UNCLEAR, AnsweredTurn, JudgeResult, TurnJudge
+from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, TurnJudge
 from millstream.bench.chameleon.prompts import JudgePrompt
 from millstream.bench.chameleon.retrieval import FailedStep
 from millstream.bench.evaluation.door.ask import Ask
@@ -36,7 +37,8 @@ def judged(
 
 def test_a_sound_judgement_takes_one_call_at_temperature_0() -> None:
     (one,), outside, spent = judged(lambda call: None)
-    assert (one.judgement.stance, one.is_repaired, one.raw, one.temperature) == ("supportive", False, None, 0.0)
+    assert (one.judgement.stance, one.judgement.judge_repaired, one.raw) == ("supportive", False, None)
+    assert one.judgement.judge_temperature == 0.0
     assert spent.judge.usage == Usage(100, 10)
     assert [call.temperature for call in outside.calls] == [0.0]
     assert (len(spent.keys), spent.cost, spent.from_cache) == (1, 0.001, None)
@@ -46,7 +48,7 @@ def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> No
     (one,), outside, spent = judged(
         lambda call: "It is supportive." if kind_of(call) == "judge" else judgement("critical")
     )
-    assert (one.judgement.stance, one.is_repaired, one.raw) == ("critical", True, None)
+    assert (one.judgement.stance, one.judgement.judge_repaired, one.raw) == ("critical", True, None)
     assert spent.judge.usage == Usage(200, 20)
     repair = outside.calls[1].input
     assert repair[:1] == outside.calls[0].input
@@ -58,19 +60,21 @@ def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> No
 
 def test_a_second_unreadable_reply_is_unclear_with_its_raw_text_kept() -> None:
     (one,), outside, _ = judged(lambda call: f"{kind_of(call)}: no idea")
-    assert (one.judgement, one.is_repaired, one.raw) == (UNCLEAR, True, "repair: no idea")
+    assert (one.judgement.stance, one.judgement.judge_repaired, one.raw) == ("unclear", True, "repair: no idea")
     assert (one.judgement.confidence, one.judgement.rationale) == (None, None)
     assert len(outside.calls) == 2
 
 
 def test_a_refusing_judge_is_not_asked_again() -> None:
     (one,), outside, _ = judged(lambda call: Reply("", None, "content_filter", refused=True))
-    assert (one.judgement, one.raw, one.is_repaired, one.failed) == (UNCLEAR, "", False, None)
+    assert (one.judgement.stance, one.raw, one.judgement.judge_repaired) == ("unclear", "", False)
     assert len(outside.calls) == 1
 
 
 def test_a_call_that_fails_for_good_is_told_with_its_step() -> None:
-    (one,), _, _ = judged(lambda call: Failure("server_error", "500"))
-    assert one.failed == FailedStep("judge", "server_error", "500")
-    (one,), _, _ = judged(lambda call: "?" if kind_of(call) == "judge" else Failure("timeout", "60 s"))
-    assert one.failed == FailedStep("repair", "timeout", "60 s")
+    with pytest.raises(FailedStep) as failed:
+        judged(lambda call: Failure("server_error", "500"))
+    assert failed.value.args == ("judge", "server_error", "500")
+    with pytest.raises(FailedStep) as failed:
+        judged(lambda call: "?" if kind_of(call) == "judge" else Failure("timeout", "60 s"))
+    assert failed.value.args == ("repair", "timeout", "60 s")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from millstream.bench.chameleon.judge import TurnJudgement, UnusableJudgement, read_judgement
+from millstream.bench.chameleon.judge import StanceJudgement, UnusableJudgement, read_judgement
 
 WHOLE: dict[str, Any] = {
     "stance": "critical",
@@ -18,7 +19,14 @@ WHOLE: dict[str, Any] = {
     "rationale": "It probably rejects the premise.",
     "confidence": 0.8,
 }
-READ = TurnJudgement("critical", WHOLE["rationale"], 0.67, 0.8, ("Salt is needed.", "Guidelines differ."), True)
+READ = StanceJudgement(
+    stance="critical",
+    rationale=WHOLE["rationale"],
+    confidence=0.67,
+    judge_confidence=0.8,
+    key_claims=("Salt is needed.", "Guidelines differ."),
+    contradictions_acknowledged=True,
+)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_claims_of_another_type_are_taken_as_far_as_they_are_texts(claims: objec
 
 def test_the_papers_prompt_asks_for_no_rationale_and_its_confidence_is_067() -> None:
     bare = {key: WHOLE[key] for key in ("stance", "key_claims", "contradictions_acknowledged")}
-    assert read_judgement(json.dumps(bare), "paper") == TurnJudgement("critical", "", 0.67, None, READ.key_claims, True)
+    assert read_judgement(json.dumps(bare), "paper") == structs.replace(READ, rationale="", judge_confidence=None)
     certain = read_judgement(json.dumps({**WHOLE, "rationale": "It clearly does."}), "paper")
     assert (certain.rationale, certain.confidence, certain.judge_confidence) == ("", 0.67, None)
 
