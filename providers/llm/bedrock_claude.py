@@ -16,7 +16,6 @@ from ...engine.endpoint import Fault, Request, Response
 from .anthropic import messages as anthropic
 from .bedrock.errors import bedrock_refusal_or_fault
 from .protocol import Target
-from .repair import read_object
 
 # Converse is Anthropic's legacy integration: Opus 4.6 and before (platform.claude.com, Claude in Amazon Bedrock).
 _OF_MESSAGES = re.compile(r"claude-[a-z]+-(?:4-[7-9]|[5-9]|preview)(?!\d)")
@@ -43,12 +42,7 @@ def _version_of(target: Target) -> str:
 
 
 def decode(response: Response) -> Reply | Fault:
-    if response.status == 200:
-        return anthropic.PROTOCOL.decode(response)
-    parsed = read_object(response.body)[0]
-    if parsed is not None and isinstance(parsed.get("error"), dict):
-        return anthropic.PROTOCOL.decode(response)
-    return bedrock_refusal_or_fault(response)
+    return anthropic.decode(response) if response.status == 200 else bedrock_refusal_or_fault(response)
 
 
 PROTOCOL = structs.replace(anthropic.PROTOCOL, kind="bedrock", encode=encode, decode=decode, headers=headers)

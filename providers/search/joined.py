@@ -58,7 +58,7 @@ async def search(
     of an engine that is not in our table."""
     if count < 1:
         raise ValueError(f"count ({count}) must be >= 1")
-    reach = reach or reach_of(model)
+    reach = reach or reach_of(model) or Reach(count)
     outcomes: list[Outcome] = []
     hits: dict[str, Hit] = {}
     remarks = _cuts(model, query, reach)
@@ -83,20 +83,20 @@ async def search(
     return _found(model, query, outcomes, ranked[:count], failure, tuple(remarks))
 
 
-def _pages(count: int, reach: Reach | None) -> int:
+def _pages(count: int, reach: Reach) -> int:
     """Returns the most pages to request: as many as `count` hits need, and one more for duplicates and short pages."""
-    return 1 if reach is None else min(reach.pages_max, -(-count // reach.count_max) + 1)
+    return min(reach.pages_max, -(-count // reach.count_max) + 1)
 
 
-def _extra(page: int, count: int, reach: Reach | None) -> dict[str, int]:
+def _extra(page: int, count: int, reach: Reach) -> dict[str, int]:
     """Returns `count` and `page` for a call. The count is the same on all pages, since some engines compute the offset
     from it."""
-    extra = {"count": count if reach is None else min(count, reach.count_max)}
+    extra = {"count": min(count, reach.count_max)}
     return extra if page == 1 else {**extra, "page": page}
 
 
-def _cuts(model: str, query: str, reach: Reach | None) -> dict[str, None]:
-    fitted = query if reach is None else reach.fitted(query)
+def _cuts(model: str, query: str, reach: Reach) -> dict[str, None]:
+    fitted = reach.fitted(query)
     is_cut = len("".join(fitted.split())) < len("".join(query.split()))
     return {f"{model} takes no longer query than this: {fitted}": None} if is_cut else {}
 
