@@ -199,33 +199,6 @@ class AnswerBlock(Protocol):
     def part(self) -> Part | None: ...
 
 
-class AnswerContent:
-    """An answer's texts and other blocks, in the order in which they were received."""
-
-    def __init__(self) -> None:
-        self._contents: list[list[str] | AnswerBlock] = []
-
-    def say(self, text: str) -> None:
-        if self._contents and isinstance(self._contents[-1], list):
-            self._contents[-1].append(text)
-        else:
-            self._contents.append([text])
-
-    def add(self, block: AnswerBlock) -> None:
-        self._contents.append(block)
-
-    @property
-    def text(self) -> str:
-        return mended("".join("".join(one) for one in self._contents if isinstance(one, list)))
-
-    def parts(self) -> tuple[Part, ...]:
-        """Returns the answer's parts; an empty tuple if it is plain text alone."""
-        parts = [mended("".join(one)) if isinstance(one, list) else one.part() for one in self._contents]
-        if all(one is None or isinstance(one, str) for one in parts):
-            return ()
-        return tuple(one for one in parts if one is not None and one != "")
-
-
 class GrowingBlock(AnswerBlock, Protocol):
     """A block of a streamed answer, whose pieces it collects."""
 
@@ -252,7 +225,8 @@ class BlockReader:
         self.is_said = False
         self.explanation = ""
         self.logprobs: tuple[TokenLogprob, ...] | None = None
-        self._content = AnswerContent()
+        # The texts, each in its pieces, and other blocks, in the order in which they were received.
+        self._contents: list[list[str] | AnswerBlock] = []
         self._open: dict[int | None, GrowingBlock] = {}
         self._citations: list[Citation | None] = []
 
@@ -269,12 +243,16 @@ class BlockReader:
 
     def say(self, text: Any) -> None:
         self.is_said = True
-        if isinstance(text, str):
-            self._content.say(text)
+        if not isinstance(text, str):
+            return
+        if self._contents and isinstance(self._contents[-1], list):
+            self._contents[-1].append(text)
+        else:
+            self._contents.append([text])
 
     def begin(self, block: GrowingBlock, index: int | None = None) -> None:
         self._open[index] = block
-        self._content.add(block)
+        self._contents.append(block)
         self.is_said = self.is_said or block.is_call
 
     def result(self, response: Response, raw: bytes | None) -> Reply | Fault:
@@ -286,11 +264,14 @@ class BlockReader:
             return broken_answer(f"{self.reason} is `{stop}`")
         if stop in self.full and not self.is_said:
             return empty_answer("a message that says nothing", self.usage)
-        parts = self._content.parts()
-        finish = finish_with(parts, self.finishes.get(stop, mended(stop)))
+        contents = [mended("".join(one)) if isinstance(one, list) else one.part() for one in self._contents]
+        texts = [one for one in contents if isinstance(one, str)]
+        finish = self.finishes.get(stop, mended(stop))
+        if finish == "stop" and any(isinstance(one, ToolCall) for one in contents):
+            finish = "tool_calls"
         is_refused = finish == "content_filter"
         return Reply(
-            self._content.text or (mended(self.explanation) if is_refused else ""),
+            "".join(texts) or (mended(self.explanation) if is_refused else ""),
             self.usage,
             finish,
             is_refused,
@@ -298,7 +279,8 @@ class BlockReader:
             raw,
             self.logprobs,
             each_once(self._citations),
-            parts=parts,
+            # None for plain text alone.
+            parts=tuple(filter(None, contents)) if len(texts) + contents.count(None) < len(contents) else (),
             **self.origin,
         )
 
@@ -313,11 +295,6 @@ def call_of(family: str, fields: Mapping[str, Any], id_name: str, input_json: st
     known = (id_name, "input", "name")
     rest = {name: value for name, value in fields.items() if name not in known and value is not None}
     return ToolCall(mended(call_id), mended(name), arguments, native_of(family, rest) if rest else None)
-
-
-def finish_with(parts: tuple[Part, ...], finish: str) -> str:
-    """Returns the finish reason: `tool_calls` in place of `stop` for an answer with tool calls."""
-    return "tool_calls" if finish == "stop" and any(isinstance(part, ToolCall) for part in parts) else finish
 
 
 def written(value: Any) -> str | None:

@@ -164,22 +164,22 @@ class CandidateReader(BlockReader):
         if isinstance(part.get("functionCall"), dict):
             begun = self._calls.take(part)
             if begun is not None:
-                self._content.add(begun)
+                self._contents.append(begun)
         elif isinstance(part.get("text"), str):
             self.say(part["text"])
             if _SIGNATURE in part:
                 # The text is for every provider; a client that continues the conversation sends the signature after it,
                 # as in a stream.
-                self._content.add(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
+                self._contents.append(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
         elif part and "text" not in part:
-            self._content.add(_CandidateBlock(part))
+            self._contents.append(_CandidateBlock(part))
 
     def _think(self, part: dict[str, Any]) -> None:
         if self._thought is not None and self._thought.goes_on_with(part):
             self._thought.take(part)
         else:
             self._thought = _CandidateBlock(part)
-            self._content.add(self._thought)
+            self._contents.append(self._thought)
 
 
 def _is_text(part: dict[str, Any]) -> bool:
