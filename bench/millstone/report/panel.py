@@ -138,21 +138,10 @@ class SurveyFigures:
 def survey_figures(survey: ReportSurvey) -> SurveyFigures:
     """Returns all figures of a report. The same survey gives the same."""
     every = tuple(answers for answers in survey.answers if len(answers))
-    ten = {answers.name: _among(answers.issues, survey.controversial) for answers in every}
-    is_large = {answers.name: len(ten[answers.name]) < len(answers.issues) for answers in every}
-    fewer = [without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every]
-    contested = [without_issues(answers, set(answers.issues) - ten[answers.name]) for answers in every]
-    reader = _Reader(survey)
+    reader = _Reader(survey, every)
     # All issues first: a model without any score there has no score on a part of them either.
     models = tuple(map(reader.profile, every))
-    sets = {
-        ALL: tuple(reader.scores(answers, ALL) for answers in every if is_large[answers.name]),
-        ALL_BUT_THREE: tuple(
-            reader.scores(answers, ALL_BUT_THREE) for answers in fewer if is_large[answers.name] and len(answers)
-        ),
-        CONTROVERSIAL: tuple(reader.scores(answers, CONTROVERSIAL) for answers in contested if len(answers)),
-    }
-    counted = _add_counts(reader, sets, every)
+    sets = {name: reader.of_set(name) for name in (ALL, ALL_BUT_THREE, CONTROVERSIAL, SHARED)}
     if all(any(scores is other for other in sets[ALL]) for scores in sets[ALL_BUT_THREE]):
         del sets[ALL_BUT_THREE]
     shapes = {answers.name: survey.shapes.get(answers.name) or inferred(answers) for answers in survey.answers}
@@ -184,45 +173,41 @@ def survey_figures(survey: ReportSurvey) -> SurveyFigures:
         correlations=replace(matrix, pairs=pairs),
         families=families,
         medians=arguments.medians(replace(matrix, pairs=pairs), families, model_names),
-        counted=counted,
+        counted=tuple(reader.counted(counts, ALL) for counts in survey.counts),
     )
 
 
-def _add_counts(
-    reader: _Reader, sets: dict[str, tuple[IssueSetScores, ...]], every: Sequence[AnswerRows]
-) -> tuple[IssueSetScores, ...]:
-    """Adds the published counts to the sets of issues, and the set SHARED of the issues that the models in `every` and
-    the counts all have. Returns the counts on all their issues."""
-    survey = reader.survey
-    if not survey.counts:
-        return ()
-    issue_lists = (*(answers.issues for answers in every), *(counts.issues for counts in survey.counts))
-    shared = set.intersection(*({issue.casefold() for issue in issues} for issues in issue_lists))
-    counted = []
-    for counts in survey.counts:
-        ten, three = (_among(counts.issues, ids) for ids in (survey.controversial, survey.left_out))
-        here = {ALL: set(counts.issues), ALL_BUT_THREE: set(counts.issues) - three, CONTROVERSIAL: ten}
-        scored = {name: reader.counted(counts, issues, name) for name, issues in here.items() if issues}
-        for name, scores in scored.items():
-            if name == CONTROVERSIAL or len(ten) < len(counts.issues):
-                sets[name] = (*sets[name], scores)
-        counted.append(scored[ALL])
-    if shared and len(issue_lists) > 1:
-        on_shared = [without_issues(answers, set(answers.issues) - _among(answers.issues, shared)) for answers in every]
-        sets[SHARED] = (
-            *(reader.scores(answers, SHARED) for answers in on_shared),
-            *(reader.counted(counts, _among(counts.issues, shared), SHARED) for counts in survey.counts),
-        )
-    return tuple(counted)
-
-
 class _Reader:
-    """A reader of models on sets of issues, each computed once: sets that are the same for a model share its scores."""
+    """A reader of models and published counts on sets of issues; a set that is all of a model's issues shares its
+    scores. Only where there are counts is there a set of the issues that all have."""
 
-    def __init__(self, survey: ReportSurvey) -> None:
+    def __init__(self, survey: ReportSurvey, every: Sequence[AnswerRows]) -> None:
         self.survey = survey
-        self._scores: dict[int, IssueSetScores] = {}
+        self._every = (*every, *survey.counts)
+        self._scores: dict[tuple[str, str], IssueSetScores] = {}
         self._wholes: dict[str, ModelCounts] = {}
+        folded = [{issue.casefold() for issue in each.issues} for each in self._every]
+        self._shared = set.intersection(*folded) if survey.counts and len(folded) > 1 else set()
+
+    def of_set(self, name: str) -> tuple[IssueSetScores, ...]:
+        """Returns the figures of all that have issues of a set. A model that was asked about controversial issues alone
+        is in no larger one."""
+        kept = []
+        for each in self._every:
+            is_large = len(self._wanted(CONTROVERSIAL, each.issues)) < len(each.issues)
+            if self._wanted(name, each.issues) and (is_large or name not in (ALL, ALL_BUT_THREE)):
+                kept.append(each)
+        return tuple(
+            self.scores(each, name) if isinstance(each, AnswerRows) else self.counted(each, name) for each in kept
+        )
+
+    def _wanted(self, name: str, issues: Iterable[str]) -> set[str]:
+        """Returns the issues that are of a set."""
+        if name == ALL:
+            return set(issues)
+        if name == ALL_BUT_THREE:
+            return set(issues) - _among(issues, self.survey.left_out)
+        return _among(issues, self.survey.controversial if name == CONTROVERSIAL else self._shared)
 
     def profile(self, answers: AnswerRows) -> ModelProfile:
         """Returns the profile of a model from all its answers."""
@@ -247,17 +232,28 @@ class _Reader:
         )
 
     def scores(self, answers: AnswerRows, set_name: str) -> IssueSetScores:
-        if id(answers) not in self._scores:
-            raw = counts_of(answers, self.survey.stance)
-            plan = _plan(self.survey, answers, raw, set_name)
+        part = without_issues(answers, set(answers.issues) - self._wanted(set_name, answers.issues))
+        key = answers.name, ALL if part is answers else set_name
+        if key not in self._scores:
+            raw = counts_of(part, self.survey.stance)
+            plan = self._plan(part, raw, set_name)
             readable = heard(raw, self.survey.silence, plan, self._wholes.setdefault(answers.name, raw))
-            self._scores[id(answers)] = self._figures(answers.name, plan, readable, set_name)
-        return self._scores[id(answers)]
+            self._scores[key] = self._figures(answers.name, plan, readable, set_name)
+        return self._scores[key]
 
-    def counted(self, counts: ModelCounts, issues: Iterable[str], set_name: str) -> IssueSetScores:
-        """Returns the figures of published counts on some of their issues."""
-        readable = heard(only_issues(counts, issues), self.survey.silence, whole=counts)
+    def counted(self, counts: ModelCounts, set_name: str) -> IssueSetScores:
+        """Returns the figures of published counts on a set of issues."""
+        readable = heard(only_issues(counts, self._wanted(set_name, counts.issues)), self.survey.silence, whole=counts)
         return self._figures(counts.model, None, readable, set_name)
+
+    def _plan(self, answers: AnswerRows, raw: ModelCounts, set_name: str) -> AnswerPlan | None:
+        """Returns the plan of a model's grid on the issues of a set; None if no manifest has it."""
+        if answers.name not in self.survey.planned:
+            return None
+        shape = self.survey.shapes[answers.name]
+        wanted = self._wanted(set_name, shape.issues)
+        part = replace(shape, issues=tuple(issue for issue in shape.issues if issue in wanted))
+        return plan_of(raw, part, gaps(answers, part))
 
     def _figures(self, name: str, plan: AnswerPlan | None, readable: ReadableCounts, set_name: str) -> IssueSetScores:
         counts = readable.counts
@@ -315,22 +311,6 @@ def _unanswered(shape: Shape) -> Gaps:
     cases = {case: int(number) for case, number in zip(CASES, shape.by_case(), strict=True) if number}
     by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
     return Gaps(len(shape), 0, len(shape), by_case, beyond=0)
-
-
-def _plan(survey: ReportSurvey, answers: AnswerRows, raw: ModelCounts, set_name: str) -> AnswerPlan | None:
-    """Returns the plan of a model's grid on the issues of a set; None if no manifest has it."""
-    if answers.name not in survey.planned:
-        return None
-    shape = survey.shapes[answers.name]
-    ten, three = (_among(shape.issues, ids) for ids in (survey.controversial, survey.left_out))
-    wanted = {
-        ALL: set(shape.issues),
-        ALL_BUT_THREE: set(shape.issues) - three,
-        CONTROVERSIAL: ten,
-        SHARED: set(answers.issues),
-    }[set_name]
-    part = replace(shape, issues=tuple(issue for issue in shape.issues if issue in wanted))
-    return plan_of(raw, part, gaps(answers, part))
 
 
 def _among(issues: Iterable[str], ids: Iterable[str]) -> set[str]:
