@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...engine.runs.data_file import kind_of, shown
 from .issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side
-from .orientation import judge
+from .orientation import by_wording, judge
 
 _SIDES = ("pros", "cons")
 
@@ -210,23 +210,16 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
     if not rules.is_thorough:
         return read
     verdicts = judge([one.question for one in read])
-    settled = []
     for at, (one, verdict) in enumerate(zip(read, verdicts, strict=True)):
-        if verdict is None or verdict == one.orientation:
-            settled.append(one)
-            continue
-        mismatch = f"paraphrases[{at}]: labelled {one.orientation}, the wording says {verdict}"
-        if rules.fix_orientation:
-            findings.append(Finding("orientation", f"{mismatch}: corrected", is_fault=False))
-            settled.append(Paraphrase(one.question, verdict))
-        else:
-            findings.append(Finding("orientation", mismatch))
-            settled.append(one)
+        if verdict not in (None, one.orientation):
+            mismatch = f"paraphrases[{at}]: labelled {one.orientation}, the wording says {verdict}"
+            corrected = ": corrected" if rules.fix_orientation else ""
+            findings.append(Finding("orientation", mismatch + corrected, is_fault=not rules.fix_orientation))
     untold = [str(at) for at, verdict in enumerate(verdicts) if verdict is None]
     if untold:
         detail = f"paraphrases[{', '.join(untold)}]: can't be told from the wording"
         findings.append(Finding("orientation", detail, is_fault=False))
-    return tuple(settled)
+    return by_wording(read) if rules.fix_orientation else read
 
 
 def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...], list[Finding]]:

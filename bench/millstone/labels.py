@@ -16,8 +16,8 @@ from msgspec import Struct, convert, structs, to_builtins
 from ...configuration.errors import UsageError
 from ...format import first_of
 from .dataset import IssueDataset, of_issues
-from .issue import Issue, Side
-from .orientation import clause_of_a, judge
+from .issue import Side
+from .orientation import by_wording, clause_of_a, judge
 
 SHOWN = 5
 FIX = "--fix-orientation"
@@ -152,11 +152,11 @@ def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabe
     unread: list[tuple[str, int]] = []
     checked = 0
     for issue in dataset.issues:
-        for template, wording in _wordings(issue).items():
+        wordings = judge([one.question for one in issue.paraphrases])
+        for template, (paraphrase, wording) in enumerate(zip(issue.paraphrases, wordings, strict=True), 1):
             if template not in templates:
                 continue
             checked += 1
-            paraphrase = issue.paraphrases[template - 1]
             if wording is None:
                 unread.append((issue.id, template))
             elif wording != paraphrase.orientation:
@@ -167,23 +167,8 @@ def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabe
 
 def corrected(dataset: IssueDataset) -> IssueDataset:
     """Returns the data set with every label corrected that its wording contradicts. Its prompts stay the same."""
-    return of_issues(
-        dataset.name,
-        [
-            structs.replace(
-                issue,
-                paraphrases=tuple(
-                    structs.replace(one, orientation=side or one.orientation)
-                    for one, side in zip(issue.paraphrases, _wordings(issue).values(), strict=True)
-                ),
-            )
-            for issue in dataset.issues
-        ],
-    )
-
-
-def _wordings(issue: Issue) -> dict[int, Side | None]:
-    return dict(enumerate(judge([one.question for one in issue.paraphrases]), 1))
+    issues = (structs.replace(issue, paraphrases=by_wording(issue.paraphrases)) for issue in dataset.issues)
+    return of_issues(dataset.name, issues)
 
 
 def _quoted(question: str, wording: Side) -> str:

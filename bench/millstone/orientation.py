@@ -1,7 +1,7 @@
 """Finds from a paraphrase's wording which side answering A means.
 
 Owns the parsing of the six templates and the comparison of the positions that they name. Returns None where the wording
-is not clear: a guess would be worse than no answer. Knows no labels, no files and no reports.
+is not clear: a guess would be worse than no answer. Knows no files and no reports.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from .issue import Side
+from .issue import Paraphrase, Side
 
 _QUOTES = str.maketrans(
     {**dict.fromkeys("“”„‟«»″〝〞", '"'), **dict.fromkeys("‘’‚‛′`´", "'"), "\N{NO-BREAK SPACE}": " "}
@@ -101,6 +101,14 @@ def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
             break
         named += learned
     return tuple(verdicts)
+
+
+def by_wording(paraphrases: Sequence[Paraphrase]) -> tuple[Paraphrase, ...]:
+    """Returns an issue's paraphrases with the labels that their wordings imply; an unclear wording keeps its label."""
+    verdicts = judge([one.question for one in paraphrases])
+    return tuple(
+        Paraphrase(one.question, verdict or one.orientation) for one, verdict in zip(paraphrases, verdicts, strict=True)
+    )
 
 
 def clause_of_a(question: str) -> str:

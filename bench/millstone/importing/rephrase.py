@@ -17,7 +17,7 @@ from ...evaluation.data.model_json import lists_in
 from ...evaluation.running.sweep import StreamRunner
 from ..checks import plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
-from ..orientation import judge
+from ..orientation import by_wording, judge
 
 SAMPLES_MAX = 5
 
@@ -64,11 +64,7 @@ def _as_labelled(entry: object) -> object:
 def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]:
     """Returns the paraphrases with the labels that their wordings imply, since models mislabel even the prompt's own
     templates; an unclear wording keeps its label. Raises UnusableParaphrases if pro and con are too uneven."""
-    verdicts = judge([one.question for one in read])
-    paraphrases = tuple(
-        one if verdict is None else Paraphrase(one.question, verdict)
-        for one, verdict in zip(read, verdicts, strict=True)
-    )
+    paraphrases, verdicts = by_wording(read), judge([one.question for one in read])
     pros = sum(one.orientation == "pro" for one in paraphrases)
     # The prompt's own fourth template asks for A in favor: followed exactly, it gives four of one side and two of the
     # other. That is accepted if every wording agrees with its label.
