@@ -32,7 +32,10 @@ def read_prompts(path: Path) -> list[Prompt]:
     if "\0" in text:
         raise UsageError(f"--prompts: {path}: expected text, a prompt a line, got a binary file")
     listed = _list_in(text)
-    prompts = list(_of_lines(text, path) if listed is None else _of_list(listed, path))
+    if listed is None:
+        prompts = list(_of_lines(text, path))
+    else:
+        prompts = [_prompt_of(each, f"--prompts: {path}: element {number}") for number, each in enumerate(listed, 1)]
     if not prompts:
         raise UsageError(f"--prompts: {path}: expected at least 1 prompt, got none: write one a line")
     return prompts
@@ -48,11 +51,6 @@ def _list_in(text: str) -> list[Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, list) else None
-
-
-def _of_list(listed: list[Any], path: Path) -> Iterator[Prompt]:
-    for number, value in enumerate(listed, 1):
-        yield _prompt_of(value, f"--prompts: {path}: element {number}")
 
 
 def _of_lines(text: str, path: Path) -> Iterator[Prompt]:

@@ -205,7 +205,9 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
         return ()
     read, faults = read_paraphrases(content)
     if faults:
-        findings += faults if rules.needs_paraphrases else [_as_remark(fault) for fault in faults]
+        findings += (
+            faults if rules.needs_paraphrases else [Finding(each.what, each.detail, is_fault=False) for each in faults]
+        )
         return ()
     if not rules.is_thorough:
         return read
@@ -247,10 +249,6 @@ def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...]
         elif question is not None:
             read.append(Paraphrase(question, cast(Side, orientation)))
     return ((), faults) if faults else (tuple(read), [])
-
-
-def _as_remark(fault: Finding) -> Finding:
-    return Finding(fault.what, fault.detail, is_fault=False)
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ...metrics.millstone.stance import Reading, letter_of, stance_of
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
-from .dataset import DatasetError, IssueDataset
+from .dataset import DatasetError
 from .grid import CONFIGS, grid_of
 from .issue import Side
 from .records import Record
@@ -27,31 +27,20 @@ _NOT_COMPARED = "arguments: the run's prompts can't be built here, so nobody com
 def listed_grid(manifest: Mapping[str, Any]) -> ListedRun:
     """Returns the items of a run's grid, and how its records are checked. If its data set can't be read, its digest is
     not compared."""
-    specification, dataset = manifest["specification"], _dataset_if_there(manifest)
-    parts = _prompt_parts(specification, dataset)
+    specification = manifest["specification"]
+    try:
+        dataset = dataset_of(manifest)
+    except (DatasetError, OSError):
+        dataset = None
+    # None also if the data set is not the run's, or this version makes other prompts of it.
+    grid = None if dataset is None else grid_of(specification, dataset)
+    parts = None if grid is None else {name: (side, arguments) for name, side, arguments in grid.shown()}
     return ListedRun(
         items=map(Item, ids_of(specification)),
         data=None if dataset is None else dataset.digest,
         check=lambda record, item: _wrong_in(record, specification["stance"], parts),
         unproven=() if parts is not None else (_NOT_COMPARED,),
     )
-
-
-def _dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
-    """Returns the data set of a run; None if it can no longer be read."""
-    try:
-        return dataset_of(manifest)
-    except (DatasetError, OSError):
-        return None
-
-
-def _prompt_parts(specification: Mapping[str, Any], dataset: IssueDataset | None) -> Mapping[str, _PromptParts] | None:
-    """Returns what each item's prompt shows, by the item's id; None if the data set is not the run's, or this version
-    makes other prompts of it."""
-    grid = None if dataset is None else grid_of(specification, dataset)
-    if grid is None:
-        return None
-    return {name: (orientation, arguments) for name, orientation, arguments in grid.shown()}
 
 
 def _wrong_in(record: Record, reading: Reading, parts: Mapping[str, _PromptParts] | None) -> Iterator[str]:

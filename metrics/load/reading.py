@@ -32,9 +32,8 @@ def load_of(data: bytes) -> LoadFigures:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedLoad(f"expected the figures of a load test as JSON, got: {error}") from error
     if head.version != VERSION or isinstance(head.version, bool):
-        raise DamagedLoad(
-            f"expected version {VERSION}, got {_version_text(head.version)}: read it with the program that wrote it"
-        )
+        version = "none" if head.version is None else str(head.version)[:40]
+        raise DamagedLoad(f"expected version {VERSION}, got {version}: read it with the program that wrote it")
     try:
         load = msgspec.json.decode(data, type=LoadFigures)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -48,7 +47,3 @@ def load_of(data: bytes) -> LoadFigures:
             except Unreadable as error:
                 raise DamagedLoad(f"{name}: {error}") from error
     return load
-
-
-def _version_text(value: Any) -> str:
-    return "none" if value is None else str(value)[:40]

@@ -34,11 +34,12 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     with suppress(ValueError):  # the file may hold any text
         goal = None if series.of.goal is None else parse_goal(series.of.goal.goal)
     parts = stepped(series)
+    knee = "" if series.of.knee is None else " The dotted line stands at the knee."
     words = FigureText(
         f"load-by-rate-{number}",
         f"{series.name}: percentiles by rate",
         "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals, cut where "
-        f"too few calls tell how far they reach.{_bound_words(parts)}{_knee_words(series)}{_goal_words(goal)}",
+        f"too few calls tell how far they reach.{_bound_words(parts)}{knee}{_goal_words(goal)}",
     )
     in_one_piece = not series.of.gap.count and (goal is None or goal.of != "first token")
     rows = [*_point_rows(parts, goal, is_in_one_piece=in_one_piece), *_mark_rows(series, goal)]
@@ -178,10 +179,6 @@ def _ends(times: Times, percent: float) -> Row:
 
 def _bound_words(parts: Sequence[LoadPart]) -> str:
     return " Hollow points: the client was the bottleneck." if any(part.is_client_bound for part in parts) else ""
-
-
-def _knee_words(series: LoadSeries) -> str:
-    return "" if series.of.knee is None else " The dotted line stands at the knee."
 
 
 def _goal_words(goal: Goal | None) -> str:

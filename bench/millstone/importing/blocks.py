@@ -85,15 +85,12 @@ def _under(blocks: Sequence[PageBlock], at: int) -> list[PageBlock]:
     """Returns the blocks below the heading at index `at`, up to the next heading of its level or above."""
     below: list[PageBlock] = []
     for block in blocks[at + 1 :]:
-        if block.kind == "heading" and (block.level <= blocks[at].level or _names_a_part(block.text)):
+        if block.kind == "heading" and (
+            block.level <= blocks[at].level or any(form.fullmatch(block.text) for form in (_NUMBERED, _SIDE, _END))
+        ):
             break
         below.append(block)
     return below
-
-
-def _names_a_part(heading: str) -> bool:
-    """Returns whether a heading is that of an argument, of a side or of the sources."""
-    return any(form.fullmatch(heading) for form in (_NUMBERED, _SIDE, _END))
 
 
 def _argument(title: str, blocks: Iterable[PageBlock]) -> PageArgument:

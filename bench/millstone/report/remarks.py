@@ -33,7 +33,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
     return (
         *sentences_of(covered, unmeasured),
         *_incomplete(panel.gaps),
-        *_coverage(covered),
+        *(one_line(text, _SENTENCE) for name, cover in covered.items() for text in of_coverage(_name(name), cover)),
         *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
@@ -49,11 +49,6 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[
 def sentences_of(covered: Mapping[str, Coverage], of: Callable[[str, Coverage], str | None]) -> tuple[str, ...]:
     """Returns the sentence that `of` has on each model, if it has one."""
     return tuple(one_line(text, _SENTENCE) for name, cover in covered.items() if (text := of(_name(name), cover)))
-
-
-def _coverage(covered: Mapping[str, Coverage]) -> Iterator[str]:
-    for name, cover in covered.items():
-        yield from (one_line(text, _SENTENCE) for text in of_coverage(_name(name), cover))
 
 
 def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
