@@ -183,7 +183,7 @@ class _Reader:
 
     def __init__(self, survey: ReportSurvey, every: Sequence[AnswerRows]) -> None:
         self.survey = survey
-        self._every = (*every, *survey.counts)
+        self._every: tuple[AnswerRows | ModelCounts, ...] = (*every, *survey.counts)
         self._scores: dict[tuple[str, str], IssueSetScores] = {}
         self._wholes: dict[str, ModelCounts] = {}
         folded = [{issue.casefold() for issue in each.issues} for each in self._every]
