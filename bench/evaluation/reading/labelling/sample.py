@@ -7,7 +7,6 @@ label that the first reading gives. Knows no screen and no file but the records.
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -150,31 +149,25 @@ def draw(
     seed: int = 0,
     stratum: Callable[[_Answer], Stratum | None] = lambda answer: Stratum(key_of(answer).pair, ""),
 ) -> list[_Answer]:
-    """Returns a sample of `size` answers, or all if there are fewer, in one pass that keeps at most `size` of each
-    stratum.
+    """Returns a sample of `size` answers, or all if there are fewer, in one pass that keeps at most twice `size` of
+    each stratum.
 
     Pairs take turns, and within each pair its labels, so the sample and each beginning of it are even over pairs, and
     over the labels of a pair as far as there are answers. `stratum` returns None for an answer that can't be drawn.
     """
     if size < 1:
         raise ValueError(f"size ({size}) must be >= 1")
-    # The lowest ranks of each stratum are kept. heapq drops the lowest entry but the highest rank must go, so ranks are
-    # negated. The line's number keeps answers from being compared.
+    # The line's number keeps answers from being compared.
     kept: dict[Stratum, list[tuple[int, int, _Answer]]] = {}
     for number, answer in enumerate(answers):
-        place = stratum(answer)
-        if place is None:
-            continue
-        heap = kept.setdefault(place, [])
-        entry = (-_rank(key_of(answer), seed), -number, answer)
-        if len(heap) < size:
-            heapq.heappush(heap, entry)
-        elif entry > heap[0]:
-            heapq.heapreplace(heap, entry)
+        if (place := stratum(answer)) is not None:
+            entries = kept.setdefault(place, [])
+            entries.append((_rank(key_of(answer), seed), number, answer))
+            if len(entries) > 2 * size:
+                entries[:] = sorted(entries)[:size]
     pairs: dict[Pair, list[tuple[int, int, int, _Answer]]] = {}
-    for place, heap in kept.items():
-        ranked = pairs.setdefault(place.pair, [])
-        ranked += [(turn, -rank, -number, each) for turn, (rank, number, each) in enumerate(sorted(heap, reverse=True))]
+    for place, entries in kept.items():
+        pairs.setdefault(place.pair, []).extend((turn, *each) for turn, each in enumerate(sorted(entries)[:size]))
     turns = [
         (turn, rank, number, answer)
         for ranked in pairs.values()
