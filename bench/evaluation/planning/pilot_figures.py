@@ -107,8 +107,9 @@ class _Rest:
 
     def of(self, lanes: Container[str], weights: Mapping[str, float]) -> Figure:
         """Returns the weighted sum of amounts of some lanes, with Student's t interval over items. What is left is a
-        random draw too: if that is little, this is most of what is unsure."""
-        value, variance, freedom = 0.0, 0.0, math.inf
+        random draw too: if that is little, this is most of what is unsure. A sample without the longest answers has too
+        low a mean and too small a spread, so the upper end is moved by the items' skewness (Johnson's correction)."""
+        value, variance, skewness, freedom = 0.0, 0.0, 0.0, math.inf
         for items, left in self._strata:
             plain, by_chars, sizes = np.array([_weighed(item, lanes, weights, left) for item in items]).T
             number, size = len(items), left.prompts if left.chars is None else left.chars
@@ -116,11 +117,15 @@ class _Rest:
             value += float(left.prompts * plain.mean() + size * ratio)
             each = left.prompts * (plain - plain.mean()) + size * (by_chars - ratio * sizes) / sizes.mean()
             variance += float(each @ each) / max(1, number * (number - 1)) * (1 + number / left.prompts)
+            skewness += float((each**3).mean()) * (number**-2 - left.prompts**-2)
             freedom = min(freedom, number - 1)
         if not freedom:
             return Figure(value, None)
-        half = _t(freedom) * math.sqrt(variance) if variance else 0.0
-        return Figure(value, (max(0.0, value - half), value + half))
+        if not variance:
+            return Figure(value, (value, value))
+        t = _t(freedom)
+        half, moved = t * math.sqrt(variance), max(0.0, skewness / variance * (1 + 2 * t * t) / 6)
+        return Figure(value, (max(0.0, value - half), value + half + moved))
 
 
 _t = cache(partial(t_quantile, LEVEL))

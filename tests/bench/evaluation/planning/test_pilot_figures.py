@@ -19,8 +19,9 @@ from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.door.record import Record
 from millstream.bench.evaluation.planning import pilot_text
-from millstream.bench.evaluation.planning.pilot import Pilot, begin, outcome_noter
+from millstream.bench.evaluation.planning.pilot import ItemUse, LaneUse, Pilot, begin, outcome_noter
 from millstream.bench.evaluation.planning.pilot_figures import Figure, PilotFigures, figures_of
+from millstream.bench.evaluation.running.steps import UnderWay
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop
@@ -145,8 +146,36 @@ def test_cost_is_both_at_their_prices() -> None:
     # By hand: what each answer is off, in proportion to its characters and beside the mean of 6 tokens.
     off = [(tokens - 0.26 * chars) / 100 * 60_000 * 2 for chars, tokens in ((40, 12), (80, 20), (120, 32), (160, 40))]
     each = [one + (output - 6) * 1_000 * 8 for one, output in zip(off, (4, 6, 5, 9), strict=True)]
-    half = 3.182446 * (sum(one * one for one in each) / 12 * 1.004) ** 0.5 / 1e6
-    assert found.cost.ci95 == pytest.approx((found.cost.estimate - half, found.cost.estimate + half))
+    variance = sum(one * one for one in each) / 12 * 1.004
+    half = 3.182446 * variance**0.5
+    # The skewness of the four moves the upper end alone.
+    moved = sum(one**3 for one in each) / 4 * (1 / 16 - 1e-6) / variance * (1 + 2 * 3.182446**2) / 6
+    assert moved > 0
+    low, high = found.cost.estimate - half / 1e6, found.cost.estimate + (half + moved) / 1e6
+    assert found.cost.ci95 == pytest.approx((low, high))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("seen", "left"), [(30, 300), (40, 2_000), (100, 150), (200, 5_000)])
+def test_a_95_percent_interval_of_skewed_answers_covers_what_comes(seen: int, left: int) -> None:
+    rng = np.random.default_rng(seen)
+    covered = 0
+    pilots = 300
+    for _ in range(pilots):
+        # Prompts of very different length, and answers of which some are ten times as long as most.
+        chars = rng.lognormal(7, 0.6, seen + left)
+        inputs, outputs = 8 + chars / 4 * rng.normal(1, 0.05, seen + left), rng.lognormal(3, 0.9, seen + left)
+        pilot = pilot_of([])
+        for number, (size, read, written) in enumerate(zip(chars, inputs, outputs, strict=True)):
+            use = LaneUse(1, size, read, written, read * 2e-6, written * 8e-6)
+            state = UnderWay(PAIR, "", has_ended=True)
+            if number < seen:
+                pilot.strata[0].items[str(number)] = ItemUse({PAIR: state}, {MODEL: use})
+        cost = told(pilot, left=Remainder(left, chars[seen:].sum())).cost
+        assert cost is not None and cost.ci95 is not None
+        covered += cost.ci95[0] <= (inputs[seen:] * 2e-6 + outputs[seen:] * 8e-6).sum() <= cost.ci95[1]
+    # Above 99% it would be so wide that it says little.
+    assert 0.90 <= covered / pilots <= 0.99
 
 
 def test_without_a_price_there_are_tokens_and_no_cost() -> None:
