@@ -158,7 +158,7 @@ def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:
     if not whole.measured.meter.answered:
         return GoalFound(goal.text, None, None, None)
     kept, missed, client_at = map(_rounded, (result.kept, result.missed, result.client_at))
-    is_unmeasured = any(step.standing == "unmeasured" for step in result.steps)
+    is_unmeasured = "unmeasured" in result.steps.values()
     return GoalFound(goal.text, kept, missed, client_at, goal.lack if is_unmeasured else "")
 
 

@@ -146,17 +146,6 @@ def _time_in(parts: Sequence[str]) -> tuple[Of, float]:
     return TIME_NAMES[name.lower()], float(amount) / (1000 if unit.lower() == "ms" else 1)
 
 
-class TriedRate(Struct, frozen=True):
-    """A rate that was tried, in calls a second, with its measurements. `standing` is `open` if even the largest number
-    of calls did not decide, `unmeasured` if no answer had the goal's time; `verdict` says whether the client was the
-    bottleneck."""
-
-    rate: float
-    meter: LoadMeter
-    standing: Standing
-    verdict: ClientVerdict
-
-
 class Search(Struct, frozen=True):
     """The range of a search for the highest rate that keeps a goal: from `low` to `high` calls a second, doubled while
     the goal is kept, then between the kept and the missed rate until they differ by at most `precision` (a share). An
@@ -179,12 +168,13 @@ class Search(Struct, frozen=True):
 class SearchResult(Struct, frozen=True):
     """The result of a search. `kept` is the highest rate that kept the goal, in calls a second (None: not even the
     lowest did). `missed` is the lowest that did not (None: none missed it). `client_at` is a rate at which the
-    client was the bottleneck, so the server may bear more. `steps` are in the order they were run."""
+    client was the bottleneck, so the server may bear more. `steps` has the decision at each rate, in order:
+    `open` if even the largest number of calls did not decide, `unmeasured` if no answer had the goal's time."""
 
     kept: float | None
     missed: float | None
     client_at: float | None
-    steps: tuple[TriedRate, ...]
+    steps: Mapping[float, Standing]
 
 
 Run = Callable[[float, int], Awaitable[tuple[LoadMeter, ClientVerdict]]]
@@ -198,30 +188,30 @@ class SearchCutShort(Exception):
 async def highest_rate(search: Search, run: Run) -> SearchResult:
     """Searches and returns the highest rate that keeps the goal. An undecided rate counts as missed, so that a rate is
     named only if its calls show it; one without the goal's time ends the search."""
-    steps: list[TriedRate] = []
+    steps: dict[float, Standing] = {}
     kept: float | None = None
     missed: float | None = None
     client_at: float | None = None
     rate: float | None = search.low
     while rate is not None:
         try:
-            step = await _decided(search, run, rate)
+            standing, verdict = await _decided(search, run, rate)
         except SearchCutShort:
             break
-        steps.append(step)
-        if step.standing == "kept":
+        steps[rate] = standing
+        if standing == "kept":
             kept = rate
-        elif step.standing == "unmeasured":
+        elif standing == "unmeasured":
             # Another rate would not be measured either.
             break
-        elif step.verdict.is_client_bound:
+        elif verdict.is_client_bound:
             # Where the client was the bottleneck, a miss says nothing about the server.
             client_at = rate
             break
         else:
             missed = rate
         rate = _next_rate(search, kept, missed)
-    return SearchResult(kept, missed, client_at, tuple(steps))
+    return SearchResult(kept, missed, client_at, steps)
 
 
 def _next_rate(search: Search, kept: float | None, missed: float | None) -> float | None:
@@ -232,7 +222,7 @@ def _next_rate(search: Search, kept: float | None, missed: float | None) -> floa
     return None if missed <= kept * (1 + search.precision) else math.sqrt(kept * missed)
 
 
-async def _decided(search: Search, run: Run, rate: float) -> TriedRate:
+async def _decided(search: Search, run: Run, rate: float) -> tuple[Standing, ClientVerdict]:
     goal, calls = search.goal, search.calls_at(rate)
     meter, verdict = await run(rate, calls)
     for _ in range(search.repeats_max):
@@ -241,4 +231,4 @@ async def _decided(search: Search, run: Run, rate: float) -> TriedRate:
         calls *= 2
         more, verdict = await run(rate, calls)
         meter.merge(more)
-    return TriedRate(rate, meter, goal.standing(meter), verdict)
+    return goal.standing(meter), verdict

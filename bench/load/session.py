@@ -173,8 +173,8 @@ class LoadSession:
             return meter, verdict
 
         whole.found = await highest_rate(search, run)
-        for tried, measured in zip(whole.found.steps, whole.steps, strict=False):
-            measured.standing = tried.standing
+        for standing, measured in zip(whole.found.steps.values(), whole.steps, strict=False):
+            measured.standing = standing
 
     def _step_plan(self, rate: float, calls: int, number: int) -> LoadPlan:
         """Returns the plan of step `number` of a search: its calls, after those of the warm-up. The number decides its

@@ -60,8 +60,7 @@ def test_the_limit_of_a_server_with_ten_places_is_found() -> None:
     found = searched(run, Search(Goal("latency", 95, 0.5, 0.01), 20.0, 1_000.0, precision=0.1))
     assert found.kept is not None and found.missed is not None and found.client_at is None
     assert 80 < found.kept < 105 and found.kept < found.missed <= 1.1 * found.kept
-    rates = [step.rate for step in found.steps]
-    assert rates[:3] == [20.0, 40.0, 80.0]
+    assert [*found.steps][:3] == [20.0, 40.0, 80.0]
 
 
 @pytest.mark.parametrize("limit", [11.0, 50.0, 333.0])
@@ -90,7 +89,7 @@ def test_the_ends_of_the_search_are_told_as_such() -> None:
         return meter_of(count, lambda n: 5.0), IDLE
 
     kept, missed = searched(good, Search(GOAL, 10.0, 70.0)), searched(bad, Search(GOAL, 10.0, 70.0))
-    assert (kept.kept, kept.missed, [step.rate for step in kept.steps]) == (70.0, None, [10.0, 20.0, 40.0, 70.0])
+    assert (kept.kept, kept.missed, [*kept.steps]) == (70.0, None, [10.0, 20.0, 40.0, 70.0])
     assert (missed.kept, missed.missed, len(missed.steps)) == (None, 10.0, 1)
 
 
@@ -112,7 +111,7 @@ def test_a_step_that_does_not_decide_gets_more_calls_and_then_counts_as_missed()
     goal = Goal("latency", 99, 1.0, 0.01)
     found = searched(run, Search(goal, 10.0, 100.0))
     assert asked == [goal.calls_least, 2 * goal.calls_least, 4 * goal.calls_least]
-    assert found.steps[0].standing == "open" and (found.kept, found.missed) == (None, 10.0)
+    assert found.steps == {10.0: "open"} and (found.kept, found.missed) == (None, 10.0)
 
 
 @pytest.mark.parametrize("goal", [Goal("latency", 99, 1.0, 0.001), Goal("latency", 99.9, 1.0, 0.05)])
@@ -154,7 +153,7 @@ def test_a_goal_whose_time_no_answer_has_is_not_measured_and_ends_the_search(of:
 
     goal = Goal(of, 95, 10.0, 0.01)
     found = searched(run, Search(goal, 10.0, 100.0))
-    assert asked == [10.0] and [step.standing for step in found.steps] == ["unmeasured"]
+    assert asked == [10.0] and found.steps == {10.0: "unmeasured"}
     assert (found.kept, found.missed) == (None, None)
     # Errors miss a goal whether its time was measured or not; without any answer nothing is decided yet.
     assert goal.standing(meter_of(100, lambda n: 0.1, lambda n: n < 50)) == "missed"

@@ -72,7 +72,7 @@ def test_a_searchs_steps_lie_one_after_the_other_on_one_axis() -> None:
     whole = session.wholes[MODEL]
     found, meter = whole.found, whole.measured.meter
     assert found is not None and found.kept is not None and 70 < found.kept < 105 and session.ending == LoadEnd("goal")
-    assert [step.standing for step in whole.steps] == [step.standing for step in found.steps]
+    assert [step.standing for step in whole.steps] == [*found.steps.values()]
     assert {"kept", "missed"} <= {step.standing for step in whole.steps}
     # Each run begins when the one before it has ended, and its warm-up is none of its step's.
     for (begun, _), run, after in zip(seen.runs, whole.runs, [*whole.runs[1:], None], strict=True):
