@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import orjson
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from ...engine.call import Outcome
 from ...engine.fault import LocalFault, Stop
@@ -77,29 +77,28 @@ class GatewayState(Struct, eq=False):
             await self.is_idle.wait()
 
 
-class RequestHandler:
+class RequestHandler(Struct, eq=False):
     """One request to a model, from its arrival to its end. `number` is its id in answers, `way` the meaning of its
     path. `told` is called at the end of one without a task."""
 
-    def __init__(
-        self, state: GatewayState, request: HttpRequest, number: str, way: RequestPath, caller: Caller
-    ) -> None:
-        self._began = time.perf_counter()
-        self._state = state
-        self._request = request
-        self._id = number
-        self._way = way
-        self._caller = caller
-        self._group: CallGroup | None = None
-        self._saying: StreamedText | None = None
-        self._facts = AnswerFacts(False)
-        self._outcomes: Sequence[Outcome] = ()
-        self._status = _GONE
-        self._problem = ""
-        self.told: Callable[[], None] | None = None
-        self.whole: HttpResponse | None = None
-        state.under_way += 1
-        state.is_idle.clear()
+    _state: GatewayState
+    _request: HttpRequest
+    _id: str
+    _way: RequestPath
+    _caller: Caller
+    told: Callable[[], None] | None = None
+    whole: HttpResponse | None = None
+    _began: float = field(default_factory=time.perf_counter)
+    _group: CallGroup | None = None
+    _saying: StreamedText | None = None
+    _facts: AnswerFacts = AnswerFacts(False)
+    _outcomes: Sequence[Outcome] = ()
+    _status: int = _GONE
+    _problem: str = ""
+
+    def __post_init__(self) -> None:
+        self._state.under_way += 1
+        self._state.is_idle.clear()
 
     @property
     def is_begun(self) -> bool:

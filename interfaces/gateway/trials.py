@@ -11,6 +11,8 @@ import hashlib
 import heapq
 from collections import OrderedDict
 
+from msgspec import Struct
+
 from ...providers.llm.serve_dialect import RequestRefusal
 
 # About 120 bytes each.
@@ -19,20 +21,17 @@ REPEATED_MAX = 100_000
 _SIZE = 16
 
 
-class RequestTrials:
+class RequestTrials(Struct, eq=False):
     """The trial numbers of one request, from 0. `question` is the hash of its caller, run and question, under which
     they are counted; `name` and `asked` are the hashes of its Idempotency-Key and of its body, empty without such a
     header. `holders`: how many requests with that header have the numbers now."""
 
-    __slots__ = ("asked", "holders", "is_answered", "name", "numbers", "question")
-
-    def __init__(self, numbers: tuple[int, ...], question: bytes = b"", asked: bytes = b"", name: bytes = b"") -> None:
-        self.numbers = numbers
-        self.question = question
-        self.asked = asked
-        self.name = name
-        self.holders = 1
-        self.is_answered = False
+    numbers: tuple[int, ...]
+    question: bytes = b""
+    asked: bytes = b""
+    name: bytes = b""
+    holders: int = 1
+    is_answered: bool = False
 
 
 class TrialCounter:

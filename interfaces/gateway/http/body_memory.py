@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from msgspec import Struct
+
 # A shorter body has no share, and is read at once.
 LONG_BYTES = 64 << 10
 ROOM_BYTES = 24 << 20
 
 
-class MemoryShare:
+class MemoryShare(Struct, eq=False):
     """One body's share of the memory, `size` bytes. `granted` is called when a waiting share is given its bytes."""
 
-    __slots__ = ("_room", "granted", "is_granted", "size")
-
-    def __init__(self, room: BodyMemory, size: int, granted: Callable[[], None]) -> None:
-        self._room = room
-        self.size = size
-        self.granted = granted
-        self.is_granted = False
+    _room: BodyMemory
+    size: int
+    granted: Callable[[], None]
+    is_granted: bool = False
 
     def shrink(self, size: int) -> None:
         """Gives back what a shorter body does not need; `size` is its bytes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ....providers.llm.serve_dialect import Problem, RequestRefusal
 from .body_memory import LONG_BYTES, BodyMemory, MemoryShare
@@ -34,19 +34,16 @@ class RequestHead(Struct, frozen=True):
     local: str
 
 
-class Body:
+class Body(Struct, eq=False):
     """The received part of a request's body, still compressed. `size` is in bytes."""
 
-    __slots__ = ("_fault", "_pieces", "_waiter", "is_whole", "size")
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.is_whole = False
-        # Small pieces are joined, since each would cost many times its length; none grows so large that moving it takes
-        # long.
-        self._pieces: list[bytes | bytearray] = []
-        self._fault: RequestRefusal | None = None
-        self._waiter: asyncio.Future[None] | None = None
+    size: int = 0
+    is_whole: bool = False
+    # Small pieces are joined, since each would cost many times its length; none grows so large that moving it takes
+    # long.
+    _pieces: list[bytes | bytearray] = []
+    _fault: RequestRefusal | None = None
+    _waiter: asyncio.Future[None] | None = None
 
     def take(self, data: bytes) -> None:
         self.size += len(data)
@@ -87,30 +84,19 @@ class Body:
             raise self._fault
 
 
-class HttpRequest:
+class HttpRequest(Struct, eq=False):
     """One request on a connection. `is_new`: it is HTTP/1.1, else 1.0; `is_last`: none follows it on its connection;
     `length`: its body's declared bytes, 0 if not declared; `fault`: why it can't be read at all; `share`: a long
     body's share of the memory, None for a short one."""
 
-    __slots__ = ("_admitted", "body", "fault", "is_last", "is_new", "length", "seen", "share")
-
-    def __init__(
-        self,
-        seen: RequestHead,
-        *,
-        is_new: bool = True,
-        is_last: bool = False,
-        length: int = 0,
-        fault: Problem | None = None,
-    ) -> None:
-        self.seen = seen
-        self.is_new = is_new
-        self.is_last = is_last
-        self.length = length
-        self.fault = fault
-        self.body = Body()
-        self.share: MemoryShare | None = None
-        self._admitted: asyncio.Future[None] | None = None
+    seen: RequestHead
+    is_new: bool = True
+    is_last: bool = False
+    length: int = 0
+    fault: Problem | None = None
+    body: Body = field(default_factory=Body)
+    share: MemoryShare | None = None
+    _admitted: asyncio.Future[None] | None = None
 
     @property
     def is_long(self) -> bool:
