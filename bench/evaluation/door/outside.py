@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from ....engine.attempts.estimate import prompt_weight
 from ....engine.call import NOT_REPORTED, Call, Outcome, Reply, Usage, known_sum
@@ -56,19 +56,16 @@ def long_prompts(outcome: Outcome) -> tuple[tuple[int, int], ...]:
     return ((weight, usage.input),)
 
 
-class CallTotals:
+class CallTotals(Struct):
     """Totals over calls of one kind: their number and tokens, the same for those from the cache, and who answered."""
 
-    __slots__ = ("_names", "cached", "count", "last", "long_prompts", "usage", "usage_cached")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.cached = 0
-        self.usage: Usage | None = None
-        self.usage_cached: Usage | None = None
-        self.last = Reply("")
-        self.long_prompts: tuple[tuple[int, int], ...] = ()
-        self._names: dict[str, None] = {}
+    count: int = 0
+    cached: int = 0
+    usage: Usage | None = None
+    usage_cached: Usage | None = None
+    last: Reply = Reply("")
+    long_prompts: tuple[tuple[int, int], ...] = ()
+    _names: dict[str, None] = {}
 
     def add(self, outcome: Outcome) -> None:
         if outcome.reply is not None:
@@ -92,36 +89,21 @@ class CallTotals:
         return JOINT.join(sorted(self._names)) or None
 
 
-class CallCosts:
+class CallCosts(Struct):
     """The costs of one turn's calls. A cost is None until a call with a price is added; `cost` includes judge and
     search. `own` are the calls of the model under test, `last` is the outcome of its last answer."""
 
-    __slots__ = (
-        "_is_search_cached",
-        "_pages_cached",
-        "attempts",
-        "cost",
-        "cost_judge",
-        "cost_search",
-        "judge",
-        "keys",
-        "last",
-        "maybe_billed",
-        "own",
-    )
-
-    def __init__(self) -> None:
-        self.keys: list[str] = []
-        self.attempts = 0
-        self.maybe_billed = 0
-        self.cost: float | None = None
-        self.cost_judge: float | None = None
-        self.cost_search: float | None = None
-        self.own = CallTotals()
-        self.judge = CallTotals()
-        self.last: Outcome | None = None
-        self._is_search_cached = False
-        self._pages_cached = 0
+    keys: list[str] = []
+    attempts: int = 0
+    maybe_billed: int = 0
+    cost: float | None = None
+    cost_judge: float | None = None
+    cost_search: float | None = None
+    own: CallTotals = field(default_factory=CallTotals)
+    judge: CallTotals = field(default_factory=CallTotals)
+    last: Outcome | None = None
+    _is_search_cached: bool = False
+    _pages_cached: int = 0
 
     @property
     def from_cache(self) -> FromCache | None:
