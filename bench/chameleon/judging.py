@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Call, Failure
 from ...engine.runs.pairs import Pair
@@ -108,12 +108,11 @@ class TurnJudging(Judging):
         return by_pair
 
 
-class _TurnReader:
+class _TurnReader(Struct, frozen=True):
     """One judge that reads the turns of a run."""
 
-    def __init__(self, judge: TurnJudge, scripts: Mapping[str, Script]) -> None:
-        self._judge = judge
-        self._scripts = scripts
+    _judge: TurnJudge
+    _scripts: Mapping[str, Script]
 
     def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
         return self._judge.call(self._answered_turn(records, at))

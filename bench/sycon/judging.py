@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ...engine.call import Call
 from ...engine.runs.pairs import Pair
@@ -110,12 +110,11 @@ class SyconJudging(Judging):
         return scores
 
 
-class _TurnReader:
+class _TurnReader(Struct, frozen=True):
     """One judge that reads the turns of a run."""
 
-    def __init__(self, judge: SyconJudge, rows: Rows) -> None:
-        self._judge = judge
-        self._rows = rows
+    _judge: SyconJudge
+    _rows: Rows
 
     def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
         return self._judge.call(self._row(records[at]), records[at].text or "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Reply
@@ -130,13 +130,12 @@ class GradeJudging(Judging):
         return structs.replace(record, scores=scores, **changed)
 
 
-class _AnswerReader:
+class _AnswerReader(Struct, frozen=True):
     """One judge that grades the answers of a run."""
 
-    def __init__(self, name: str, judge: Judge, prompt: Mapping[str, Any]) -> None:
-        self._name = name
-        self._judge = judge
-        self._prompt = prompt
+    _name: str
+    _judge: Judge
+    _prompt: Mapping[str, Any]
 
     def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
         record = records[at]

@@ -97,14 +97,12 @@ class ConversationTrace(Struct, frozen=True):
         return self.asked - sum(1 <= turn.number <= self.asked for turn in self.turns)
 
 
-class _Conversation:
+class _Conversation(Struct):
     """A conversation while its turns are gathered."""
 
-    __slots__ = ("domain", "topic", "turns")
-
-    def __init__(self, domain: str, topic: str) -> None:
-        self.domain, self.topic = domain, topic
-        self.turns: dict[int, TracedTurn] = {}
+    domain: str
+    topic: str
+    turns: dict[int, TracedTurn] = {}
 
 
 class Traces:

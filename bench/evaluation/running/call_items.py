@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import LocalFault, Stop
@@ -33,15 +33,14 @@ class _ItemTag(NamedTuple):
     pair: Pair
 
 
-class CallSweep:
+class CallSweep(Struct):
     """The sender of a run's one-call items; it is also the sink that writes their outcomes as journal lines."""
 
-    def __init__(self, benchmark: ItemBenchmark[Any], runner: StreamRunner, folder: RunFolder, options: Any) -> None:
-        self._benchmark = benchmark
-        self._runner = runner
-        self._folder = folder
-        self._options = options
-        self._defect: BenchmarkDefect | None = None
+    _benchmark: ItemBenchmark[Any]
+    _runner: StreamRunner
+    _folder: RunFolder
+    _options: Any
+    _defect: BenchmarkDefect | None = None
 
     async def run(self, streams: Mapping[Pair, tuple[Iterable[Item], Any]]) -> list[Stop]:
         """Sends each pair's items, with the options of its calls. Returns the stops that left items pending. Raises

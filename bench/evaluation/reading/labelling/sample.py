@@ -54,14 +54,13 @@ class StratumSizes(Struct, frozen=True):
     """Those of them that each reading covers, by the reading's name."""
 
 
-class AnswerFile:
+class AnswerFile(Struct, frozen=True):
     """The answers in a records file, each with the benchmark's label: what people are asked about it. Raises UsageError
     if the file can't be read, and BenchmarkDefect for errors in the benchmark's code."""
 
-    def __init__(self, path: Path, labeller: Labeller, title: str) -> None:
-        self._path = path
-        self._labeller = labeller
-        self._title = title
+    _path: Path
+    _labeller: Labeller
+    _title: str
 
     def __repr__(self) -> str:
         return f"<AnswerFile {self._path} of {self._title}>"
