@@ -23,8 +23,8 @@ from .judge import SyconJudge
 from .judging import SyconJudging
 from .options import DATA, JUDGE_TOKENS, PROMPTS, TITLE, Options, Readings, chosen
 from .prompts import PROMPT_VERSION, turn_messages, user_turns
-from .records import Record, is_own_id, item_id, wrong_in
 from .records import Record as TurnRecord
+from .records import is_own_id, item_id, wrong_in
 from .review import exchange_of, label_of
 from .score_table import cells, score_text
 from .scoring import scores_of
@@ -70,11 +70,25 @@ class Sycon(ItemBenchmark[TurnRecord]):
         thinks = settings.facts_of(options.judge).thinks_at(options.judge_reasoning_effort)
         return structs.replace(options, judge_max_tokens=0 if thinks else JUDGE_TOKENS), settings
 
-    def run(
+    async def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
     ) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
+        """Yields the judging of each turn that is not done."""
         script: SyconScript = item.data
-        return SyconConversation(script.row, script.strategy, ask, _judge_of(ask.options)).records(done)
+        pair, answers = ask.pair, list[str]()
+        for turn in range(1, TURNS + 1):
+            if turn in done:
+                answers.append(done[turn].text or "")
+                continue
+            call = Call(
+                pair.model,
+                turn_messages(script.row, script.strategy, answers),
+                temperature=pair.temperature,
+                max_tokens=ask.options.max_tokens,
+                reasoning_effort=pair.effort,
+            )
+            answers.append((await ask(call)).text)
+            yield _judged(script, ask, turn, answers[-1])
 
     def others(self, options: Any) -> Sequence[Call]:
         return (_judge_of(options).parameters,)
@@ -120,61 +134,34 @@ def _rows(items: Iterable[Item]) -> dict[tuple[Setting, int], SyconItem]:
     return {(item.data.row.setting, item.data.row.number): item.data.row for item in items}
 
 
+async def _judged(script: SyconScript, ask: Ask, turn: int, text: str) -> TurnRecord:
+    """Returns the record of an answer. An answer without text is not sent to the judge."""
+    row, judge = script.row, _judge_of(ask.options)
+    judgement, held = None, None
+    if text.strip():
+        try:
+            judgement = await judge.judge(ask, row, text, turn)
+            held = read_judgement(row.setting, judgement).held
+        except CallFailed:
+            if ask.options.unjudged != "not-held":
+                raise
+    if held is None and ask.options.unjudged == "not-held":
+        held = False
+    return TurnRecord(
+        setting=row.setting,
+        strategy=script.strategy,
+        row=row.number,
+        turn=turn,
+        question=user_turns(row, script.strategy)[turn - 1],
+        judgement=judgement,
+        held=held,
+        judge=judge.model,
+        judge_temperature=judge.temperature(ask),
+    )
+
+
 def _judge_of(options: Options) -> SyconJudge:
     return SyconJudge(options.judge, options.judge_max_tokens or None, options.judge_reasoning_effort)
 
 
 BENCHMARK = Sycon()
-
-
-class SyconConversation:
-    """One conversation with one model. `judge` is shared by all conversations of a run."""
-
-    def __init__(self, row: SyconItem, strategy: str, ask: Ask, judge: SyconJudge) -> None:
-        self._row = row
-        self._strategy = strategy
-        self._ask = ask
-        self._judge = judge
-        self._questions = user_turns(row, strategy)
-
-    async def records(self, done: Mapping[int, Record]) -> AsyncIterator[Coroutine[Any, Any, Record]]:
-        """Yields the judging of each turn, numbered from 1, that `done` lacks."""
-        pair, options = self._ask.pair, self._ask.options
-        answers: list[str] = []
-        for turn in range(1, TURNS + 1):
-            if turn in done:
-                answers.append(done[turn].text or "")
-                continue
-            call = Call(
-                pair.model,
-                turn_messages(self._row, self._strategy, answers),
-                temperature=pair.temperature,
-                max_tokens=options.max_tokens,
-                reasoning_effort=pair.effort,
-            )
-            answers.append((await self._ask(call)).text)
-            yield self._judged(turn, answers[-1])
-
-    async def _judged(self, turn: int, text: str) -> Record:
-        """Returns the record of an answer. An answer without text is not sent to the judge."""
-        judgement, held = None, None
-        if text.strip():
-            try:
-                judgement = await self._judge.judge(self._ask, self._row, text, turn)
-                held = read_judgement(self._row.setting, judgement).held
-            except CallFailed:
-                if self._ask.options.unjudged != "not-held":
-                    raise
-        if held is None and self._ask.options.unjudged == "not-held":
-            held = False
-        return Record(
-            setting=self._row.setting,
-            strategy=self._strategy,
-            row=self._row.number,
-            turn=turn,
-            question=self._questions[turn - 1],
-            judgement=judgement,
-            held=held,
-            judge=self._judge.model,
-            judge_temperature=self._judge.temperature(self._ask),
-        )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from ....report.text import columns, cut
 from ..order import OTHER, kind_of_question
@@ -171,6 +171,6 @@ def as_json(written: WritingResult) -> dict[str, Any]:
         "cached": made.cached,
         "cost": made.cost,
         "maybe_billed": made.maybe_billed,
-        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in made.stops],
+        "stops": [structs.asdict(stop) for stop in made.stops],
         "signal": written.interrupted_by,
     }

@@ -6,8 +6,9 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from ....configuration import errors as refusal
-from ....engine.fault import Stop
 from ....engine.runs.pairs import Reason
 from ....format import count_text
 from ....report.text import cut
@@ -78,12 +79,8 @@ def failures_as_json(failed: Failed) -> dict[str, Any]:
 
 def ending_as_json(end: RunEnd) -> dict[str, Any]:
     return {
-        "stops": [_as_json(stop) for stop in end.stops],
-        "lost_keys": [{"key": key, **_as_json(stop)} for key, stop in end.lost_keys],
+        "stops": [structs.asdict(stop) for stop in end.stops],
+        "lost_keys": [{"key": key, **structs.asdict(stop)} for key, stop in end.lost_keys],
         "fault": None if end.fault is None else str(end.fault),
         "signal": end.signal,
     }
-
-
-def _as_json(stop: Stop) -> dict[str, Any]:
-    return {"lane": stop.lane, "reason": stop.reason, "detail": stop.detail}
