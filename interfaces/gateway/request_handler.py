@@ -35,7 +35,7 @@ from .metrics import Metrics
 from .paths import CHAT, RequestPath, read_path
 from .request_log import RequestLog
 from .request_parser import DIALECTS, RequestParser
-from .response_headers import DRAIN_S, AnswerFacts, answer, facts_of, refusal, stream_fields
+from .response_headers import DRAIN_S, EVENTS, AnswerFacts, answer, facts_of, refusal, stream_fields
 from .status_page import STATUS_PAGE_TYPE
 from .streaming import PING_S, StreamedText, stream_out
 
@@ -192,7 +192,7 @@ class RequestHandler(Struct, eq=False):
 
     async def _stream(self, group: CallGroup, saying: StreamedText, back: Connection) -> None:
         dialect = self._dialect
-        fields = stream_fields(self._facts, self._id, dialect.stream_type)
+        fields = stream_fields(self._facts, self._id)
 
         async def outcomes() -> Sequence[Outcome]:
             found = await self._wait(group)
@@ -220,7 +220,7 @@ class RequestHandler(Struct, eq=False):
         facts = self._facts = facts_of(outcomes, group.taken.numbers)
         if served.is_streamed:
             stream = _stream_of(dialect, served, outcomes)
-            self.whole = answer(stream.begin() + stream.end(outcomes), facts, self._id, dialect.stream_type)
+            self.whole = answer(stream.begin() + stream.end(outcomes), facts, self._id, EVENTS)
         else:
             body = dialect.whole(served, outcomes)
             self.whole = answer(b"[" + body + b"]" if self._way.is_list else body, facts, self._id)

@@ -15,7 +15,7 @@ from ...providers.llm.serve_dialect import Dialect, Problem
 from .http.http_response import HttpResponse
 from .paths import MESSAGES
 
-JSON = "application/json"
+JSON, EVENTS = "application/json", "text/event-stream"
 CACHED, TRIAL, KEY, COST = "X-Millstream-Cached", "X-Millstream-Trial", "X-Millstream-Key", "X-Millstream-Cost"
 # The seconds that a drain takes at most.
 DRAIN_S = 30
@@ -59,8 +59,8 @@ def fields_of(facts: AnswerFacts, request_id: str, media_type: str) -> str:
     return fields
 
 
-def stream_fields(facts: AnswerFacts, request_id: str, media_type: str) -> str:
-    return fields_of(facts, request_id, media_type) + _STREAMED
+def stream_fields(facts: AnswerFacts, request_id: str) -> str:
+    return fields_of(facts, request_id, EVENTS) + _STREAMED
 
 
 def answer(body: bytes, facts: AnswerFacts, request_id: str, media_type: str = JSON, status: int = 200) -> HttpResponse:

@@ -90,8 +90,8 @@ class AnswerStream(Protocol):
 class Dialect(Struct, frozen=True):
     """A protocol as its servers speak it, and the `family` of protocols that it belongs to. `read` reads a request's
     JSON object, with a function that returns our model for a client's name (and raises if there is none). `whole`
-    writes the body of an answer from outcomes that all have a reply, `stream` the same as events of the media type
-    `stream_type`, `problem` the body of an error, `listing` and `listed` models."""
+    writes the body of an answer from outcomes that all have a reply, `stream` the same as server-sent events, `problem`
+    the body of an error, `listing` and `listed` models."""
 
     family: str
     read: Read
@@ -100,4 +100,3 @@ class Dialect(Struct, frozen=True):
     problem: Callable[[Problem], bytes]
     listing: Callable[[Sequence[ServedModel]], bytes]
     listed: Callable[[ServedModel], bytes]
-    stream_type: str = "text/event-stream"
