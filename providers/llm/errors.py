@@ -100,8 +100,8 @@ _TOO_LARGE = re.compile(r"^request too large|must be reduced in order to run", r
 _AGAIN_IN = re.compile(
     r"(?:try again in ((?:\d+d)?(?:\d+h)?(?:\d+m(?!s))?(?:[\d.]+m?s)?)|retry after (\d+ s(?=econd)))", re.IGNORECASE
 )
-_SPAN = re.compile(r"([\d.]+) ?(ms|[dhms])", re.IGNORECASE)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?", re.ASCII)
+_DURATION_S = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
 # The providers' names of a call's parameters -> our names.
 _OURS = {
@@ -211,12 +211,8 @@ class ErrorBody(Struct, frozen=True):
     def again_in_s(self) -> float | None:
         """The seconds that the message asks to wait, as in `Please try again in 1m7.5s`; None without a wait."""
         match = _AGAIN_IN.search(self.message)
-        spans = _SPAN.findall(match[1] or match[2] or "") if match is not None else []
-        try:
-            seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
-        except ValueError:
-            return None
-        return seconds if spans and seconds < 1e9 else None
+        seconds = None if match is None else duration_s((match[1] or match[2] or "").replace(" ", "").lower())
+        return seconds if seconds is not None and seconds < 1e9 else None
 
     @property
     def exclusive(self) -> tuple[str, ...]:
@@ -236,6 +232,14 @@ class ErrorBody(Struct, frozen=True):
             if ours is not None:
                 return ours, name.lower()
         return None
+
+
+def duration_s(text: str) -> float | None:
+    """Returns the seconds of a duration such as 6m0s or 20ms; None for any other text."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not text:
+        return None
+    return sum(float(part) * unit for part, unit in zip(match.groups(), _DURATION_S, strict=True) if part)
 
 
 def error_in(body: bytes) -> ErrorBody:

@@ -12,6 +12,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 from ...engine.limits import DAY_S, MINUTE_S, Amount, Limit
+from ..llm.errors import duration_s
 
 _HOUR_S, _MONTH_S = 3_600.0, 30 * DAY_S
 _WINDOWS = {"second": 1.0, "minute": MINUTE_S, "hour": _HOUR_S, "day": DAY_S, "month": _MONTH_S}
@@ -37,8 +38,6 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Amount | None], ...] = (
 # Groq's limit of requests is for a day; Fireworks states tokens per second and counts them per minute.
 _REQUESTS_A_DAY = frozenset({"groq"})
 _SPOKEN_A_SECOND = frozenset({"tokens-prompt", "tokens-generated"})
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?", re.ASCII)
-_DURATION_S = (DAY_S, _HOUR_S, MINUTE_S, 1.0, 0.001)
 _WINDOW = re.compile(r";\s*w(?:indow)?=(\d{1,9})\b", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 # From these values on a number is a date: in seconds since 1970, or in milliseconds.
@@ -182,9 +181,8 @@ def _reset_s(text: str, now: float) -> float | None:
         elif number >= _EPOCH_S:
             number -= now
         return max(0.0, number)
-    match = _DURATION.fullmatch(text)
-    if match is not None and text:
-        return sum(float(part) * unit for part, unit in zip(match.groups(), _DURATION_S, strict=True) if part)
+    if (seconds := duration_s(text)) is not None:
+        return seconds
     date = _date(text)
     return None if date is None else max(0.0, date - now)
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from ....engine.call import Reply
 from ....engine.endpoint import Fault, Response
 from ..answer_values import as_text, objects_in
-from ..errors import DETAIL_MAX, ErrorBody, shown
+from ..errors import DETAIL_MAX, ErrorBody, duration_s, shown
 from ..faults import refusal_or_fault
 from ..repair import mended, read_object
 
@@ -37,7 +37,6 @@ _STATUSES = {
     "DEADLINE_EXCEEDED": 504,
 }
 _PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 # Models in preview and `-latest` names are on v1beta alone.
 _NOT_IN_V1 = re.compile(r"not found for API version v1(?!\w)")
 
@@ -90,9 +89,7 @@ def _used_up_for_the_day(details: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _waits(details: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the waits that the details ask for, as texts in seconds: `26` for RetryInfo's `26s`."""
+    """Yields the waits that the details ask for, as texts in seconds: `26.0` for RetryInfo's `26s`."""
     for one in details:
-        delay = one.get("retryDelay")
-        match = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
-        if match is not None:
-            yield match[1]
+        if (seconds := duration_s(as_text(one.get("retryDelay")))) is not None:
+            yield str(seconds)
