@@ -13,7 +13,6 @@ from .credentials import aws, google
 from .credentials.authorizer import Authorizer, bearer, key_in
 from .llm import bedrock_claude, vertex
 from .llm.anthropic import messages as anthropic
-from .llm.bedrock import converse as bedrock
 from .llm.google import generate as gemini
 from .llm.openai import azure
 from .llm.openai import chat as openai_chat
@@ -75,11 +74,6 @@ def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
     return lambda model: protocol
 
 
-def on_bedrock(model: str) -> WireProtocol:
-    """Returns the wire protocol of a model on Bedrock, where newer models of Claude have Anthropic's."""
-    return bedrock_claude.PROTOCOL if bedrock_claude.is_of_messages(model) else bedrock.PROTOCOL
-
-
 def by_bearer(credentials: Credentials, target: Target) -> Authorizer:
     return bearer(credentials.key)
 
@@ -137,7 +131,7 @@ KINDS: dict[str, Kind] = {
         lost_of=google.lost_of,
     ),
     "bedrock": Kind(
-        on_bedrock,
+        bedrock_claude.protocol_of,
         by_aws,
         aws.VARIABLES,
         aws.located,

@@ -14,16 +14,12 @@ from msgspec import structs
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
 from .anthropic import messages as anthropic
+from .bedrock import converse
 from .bedrock.errors import bedrock_refusal_or_fault
-from .protocol import Target
+from .protocol import Target, WireProtocol
 
 # Converse is Anthropic's legacy integration: Opus 4.6 and before (platform.claude.com, Claude in Amazon Bedrock).
 _OF_MESSAGES = re.compile(r"claude-[a-z]+-(?:4-[7-9]|[5-9]|preview)(?!\d)")
-
-
-def is_of_messages(model: str) -> bool:
-    """Returns whether a model on Bedrock is asked through Messages, and not through Converse."""
-    return _OF_MESSAGES.search(model) is not None
 
 
 def encode(call: Call, target: Target) -> Request:
@@ -46,3 +42,8 @@ def decode(response: Response) -> Reply | Fault:
 
 
 PROTOCOL = structs.replace(anthropic.PROTOCOL, kind="bedrock", encode=encode, decode=decode, headers=headers)
+
+
+def protocol_of(model: str) -> WireProtocol:
+    """Returns the protocol of a model on Bedrock: Anthropic's for newer models of Claude, else Converse."""
+    return PROTOCOL if _OF_MESSAGES.search(model) is not None else converse.PROTOCOL
