@@ -29,31 +29,27 @@ class HttpResponse(Struct, frozen=True):
     def data(self, *, is_new: bool, closes: bool, is_head: bool) -> bytes:
         """Returns the bytes of the answer. `is_new`: in HTTP/1.1, else 1.0; `closes`: the connection ends after it;
         `is_head`: without the body."""
-        head = (
-            f"HTTP/1.{'1' if is_new else '0'} {self.status} {_PHRASES.get(self.status, '')}\r\n{self.fields}"
-            f"Content-Length: {len(self.body)}\r\nDate: {_date(int(time.time()))}\r\n{_connection(is_new, closes)}\r\n"
-        ).encode()
+        head = _head(self.status, f"{self.fields}Content-Length: {len(self.body)}\r\n", is_new, closes)
         return head if is_head else head + self.body
 
 
 def stream_head(fields: str, *, is_new: bool, closes: bool) -> bytes:
     """Returns the head of a stream: in chunks with HTTP/1.1 (`is_new`), else up to the connection's end."""
-    framing = "Transfer-Encoding: chunked\r\n" if is_new else ""
-    return (
-        f"HTTP/1.{'1' if is_new else '0'} 200 OK\r\n{fields}{framing}Date: {_date(int(time.time()))}\r\n"
-        f"{_connection(is_new, closes)}\r\n"
-    ).encode()
+    return _head(200, f"{fields}Transfer-Encoding: chunked\r\n" if is_new else fields, is_new, closes)
 
 
 def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def _connection(is_new: bool, closes: bool) -> str:
-    """Returns the Connection header; empty where HTTP's default is meant."""
+def _head(status: int, fields: str, is_new: bool, closes: bool) -> bytes:
+    # Without a Connection header HTTP's default is meant.
     if is_new:
-        return "Connection: close\r\n" if closes else ""
-    return "" if closes else "Connection: keep-alive\r\n"
+        version, connection = "1.1", "Connection: close\r\n" if closes else ""
+    else:
+        version, connection = "1.0", "" if closes else "Connection: keep-alive\r\n"
+    line = f"HTTP/{version} {status} {_PHRASES.get(status, '')}"
+    return f"{line}\r\n{fields}Date: {_date(int(time.time()))}\r\n{connection}\r\n".encode()
 
 
 @lru_cache(1)
