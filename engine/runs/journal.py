@@ -64,19 +64,18 @@ class Reserve:
 
 
 class Journal:
-    """One journal file, open for appending. The caller holds the run's lock. `must_be_sealed`: a line without a CRC
-    counts as damaged; `set_aside`: damaged lines are moved to a file beside it at the start."""
+    """One journal file, open for appending. The caller holds the run's lock. `set_aside`: damaged lines are moved
+    to a file beside it at the start."""
 
-    def __init__(self, path: Path, reserve: Reserve, *, must_be_sealed: bool = True, set_aside: bool = False) -> None:
+    def __init__(self, path: Path, reserve: Reserve, *, set_aside: bool = False) -> None:
         self.path = path
         self.lines = 0
         self.fault: LocalFault | None = None
         self._reserve = reserve
-        self._must_be_sealed = must_be_sealed
         _mend_tail(path)
         set_holes_aside(path)
         if set_aside:
-            set_damaged_aside(path, must_be_sealed=must_be_sealed)
+            set_damaged_aside(path)
         self._fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._pending: list[bytes] = []
         self._is_dirty = False
@@ -98,7 +97,7 @@ class Journal:
     def read(self) -> Iterator[bytes]:
         """Yields every line so far without its newline. Raises DamagedJournal at the first damaged one."""
         for number, line in enumerate(read_lines(self.path), 1):
-            if not is_intact(line, must_be_sealed=self._must_be_sealed):
+            if not is_intact(line, must_be_sealed=True):
                 raise DamagedJournal(
                     f"{self.path} line {number} is damaged: resume with --set-aside-damaged to move bad lines "
                     f"away and ask for them again"
@@ -267,10 +266,10 @@ def set_holes_aside(path: Path) -> None:
     _move_lines(path, lines_with_holes(path), ".torn")
 
 
-def set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
+def set_damaged_aside(path: Path) -> None:
     """Moves every damaged line to a file beside the journal; the rest stays in its order."""
     lines = enumerate(read_lines(path), 1)
-    bad = frozenset(number for number, line in lines if not is_intact(line, must_be_sealed=must_be_sealed))
+    bad = frozenset(number for number, line in lines if not is_intact(line, must_be_sealed=True))
     _move_lines(path, bad, ".damaged")
 
 

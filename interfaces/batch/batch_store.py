@@ -133,7 +133,7 @@ class BatchStore:
 
     def _notes(self) -> Notes:
         for path in self.place.retired if self._may_set_aside else ():
-            set_damaged_aside(path, must_be_sealed=True)
+            set_damaged_aside(path)
         return Notes(self.place, _refuse)
 
     def _read_rows(self, notes: Notes, ended: PairCounts) -> int:
