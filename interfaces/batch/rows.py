@@ -12,12 +12,15 @@ import msgspec
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
-from ...engine.call import NOT_REPORTED, Outcome, Usage, known_sum
+from ...bench.evaluation.door.outside import CallCosts
+from ...engine.call import Outcome, Usage
 from ...providers.llm.serve_problems import problem_of_failure
 from .requests import BadLine, BatchRequest
 
 _PREFIX = "batch_req_"
 TAG_CHARS = 16
+# What a note has of its calls, as every record has it.
+_OF_CALLS = ("keys", "usage", "cost", "cached", "attempts", "maybe_billed", "served", "fingerprint", "tier", "router")
 
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -110,13 +113,10 @@ def row_of(request: BatchRequest, outcomes: Sequence[Outcome], tag: str) -> Note
 def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | None) -> Note:
     call = request.asked.call
     failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
-    replies = [outcome.reply for outcome in outcomes if outcome.reply is not None]
-    usage: Usage | None = None
-    cost: float | None = None
+    costs = CallCosts()
     for outcome in outcomes:
-        if outcome.reply is not None:
-            usage = known_sum(usage, outcome.reply.usage or NOT_REPORTED)
-        cost = known_sum(cost, outcome.cost)
+        costs.add_call(outcome)
+    fields = costs.as_fields()
     took_ms = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
     # The worst of several samples: a refusal among answers is one to look at.
     status = failure.kind if failure is not None else max((each.status for each in outcomes), default="ok")
@@ -128,15 +128,9 @@ def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | Non
         model=call.model,
         temperature=call.temperature,
         trial=min(outcome.call.trial for outcome in outcomes),
-        keys=tuple(outcome.key for outcome in outcomes if outcome.key),
-        truncated=any(reply.truncated for reply in replies),
-        usage=usage,
-        cost=cost,
-        cached=all(outcome.cached for outcome in outcomes),
-        attempts=sum(outcome.attempts for outcome in outcomes),
-        maybe_billed=sum(outcome.maybe_billed for outcome in outcomes),
+        truncated=any(outcome.reply is not None and outcome.reply.truncated for outcome in outcomes),
         latency_ms=max(took_ms, default=None),
-        **{name: getattr(replies[-1], name) for name in ("served", "fingerprint", "tier", "router") if replies},
+        **{name: fields[name] for name in _OF_CALLS},
         error=failure.detail if failure is not None else UNSET,
     )
 
