@@ -6,7 +6,7 @@ without being shown. Reads no environment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -232,28 +232,25 @@ def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
 
 
 def settings_for(
-    models: tuple[str, ...],
-    sending: SendingOptions,
-    configuration: Configuration,
-    searches: tuple[str, ...] = (),
-    *,
-    needs_keys: bool = True,
+    names: Sequence[str], sending: SendingOptions, configuration: Configuration, *, needs_keys: bool = True
 ) -> Settings:
-    """Returns the settings of an engine for these models. Flags take precedence over the file, the file over the
-    defaults. Flags of quotas are for models; `searches` and pages have the quotas of the file. `needs_keys` False: a
-    missing API key is no error."""
+    """Returns the settings of an engine for these models and searches. Flags take precedence over the file, the file
+    over the defaults. Flags of quotas are for models; searches and pages have the quotas of the file. `needs_keys`
+    False: a missing API key is no error."""
     declared = {lane.model: lane for lane in configuration.lanes}
     try:
         lanes = tuple(
-            structs.replace(declared.get(model) or Lane(model), **_given_for(Lane, sending)) for model in models
+            structs.replace(declared.get(name) or Lane(name), **_given_for(Lane, sending))
+            for name in names
+            if not is_search(name)
         )
-        lanes += tuple(lane for name, lane in declared.items() if name in searches or is_page(name))
+        lanes += tuple(lane for name, lane in declared.items() if is_page(name) or (is_search(name) and name in names))
         return Settings(
             lanes=lanes,
             declared=tuple(declared),
             providers=configuration.providers,
             searches=configuration.searches,
-            key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},
+            key_variables={m: names for m, names in configuration.key_variables.items() if m in names},
             prices=configuration.prices,
             models=configuration.models,
             needs_keys=needs_keys,

@@ -39,7 +39,7 @@ def settings(tmp_path: Path, text: str, **environment: str) -> Settings:
     path = tmp_path / "c.toml"
     path.write_text(text)
     found = configuration_of(Document(path))
-    made = settings_for((), SendingOptions(), found, ("search/tavily",))
+    made = settings_for(("search/tavily",), SendingOptions(), found)
     return Settings(lanes=made.lanes, searches=made.searches, environment=environment)
 
 

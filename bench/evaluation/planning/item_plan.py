@@ -63,8 +63,7 @@ def run_of(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
     """Checks a run of a benchmark and returns it ready to begin. Writes nothing."""
     options, readings = order.run.options, order.run.readings
     names = dict.fromkeys([*options.model, *(call.model for call in other_calls(benchmark, options))])
-    models, searches = (tuple(name for name in names if is_search(name) is kind) for kind in (False, True))
-    settings = settings_for(models, order.sending, order.configuration, searches, needs_keys=order.needs_keys)
+    settings = settings_for(tuple(names), order.sending, order.configuration, needs_keys=order.needs_keys)
     options, settings = benchmark.settled(options, settings)
     others = other_calls(benchmark, options)
     temperatures = getattr(options, "temperature", ()) or benchmark.temperatures
@@ -77,7 +76,9 @@ def run_of(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
         pair: benchmark.max_tokens_of(options, pair, begun, thinks=settings.facts_of(pair.model).thinks_at(pair.effort))
         for pair in pairs
     }
-    highest = {name: limit for name, limit in highest_limits(limits, others).items() if name in models}
+    highest = {
+        name: limit for name, limit in highest_limits(limits, others).items() if name in names and not is_search(name)
+    }
     check_cost_is_bounded(highest, settings, has_option=benchmark.is_asked_once or not others)
     items = items_of(benchmark, options)
     if not len(items):

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.check is not None:
         return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
     engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
-    settings = settings_for((), sending, configuration, engines)
+    settings = settings_for(engines, sending, configuration)
     providers, models, engine_rows = _providers(settings), _models(settings), searches(settings)
     for trouble in troubles_of_others(settings):
         note(f"millstream: {trouble}")
@@ -73,7 +73,6 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
 
     from ....configuration.configuration import settings_for
     from ....providers.retrieval import is_page
-    from ....providers.search.access import is_search
     from ..checks import as_json, cheapest, check, exit_code_of, line, list_differences
     from ..search_listing import searches
 
@@ -88,12 +87,7 @@ def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Conf
             "models --check: expected models, such as openai/gpt-6-luna, or a provider's key in its variable, got "
             "neither: `millstream models` lists them"
         )
-    settings = settings_for(
-        tuple(model for model in models if not is_search(model)),
-        sending,
-        configuration,
-        tuple(filter(is_search, models)),
-    )
+    settings = settings_for(models, sending, configuration)
     if sending.mode is None:
         settings = structs.replace(settings, mode="live")
     checks, lists = check(models, settings), list_differences(models, settings)

@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ....configuration.configuration import read_configuration, settings_for
     from ....providers.retrieval import is_page
-    from ....providers.search.access import is_search
     from ....wiring import ConfigurationError
     from ..quotas import as_json, lanes_of, recent_lanes, tell, tell_pages
 
@@ -44,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
     configuration = read_configuration(sending.config)
     named = tuple(dict.fromkeys(options.models)) or tuple(lane.model for lane in configuration.lanes)
     models = tuple(name for name in named if not is_page(name))
-    searches = tuple(filter(is_search, models))
-    settings = settings_for(tuple(name for name in models if name not in searches), sending, configuration, searches)
+    settings = settings_for(models, sending, configuration)
     pages = [settings.lane_of(name) for name in named if is_page(name)]
     if options.models:
         lanes = lanes_of(settings, models)
