@@ -76,9 +76,7 @@ def run_of(benchmark: ItemBenchmark[Any], order: Order) -> PreparedRun:
         pair: benchmark.max_tokens_of(options, pair, begun, thinks=settings.facts_of(pair.model).thinks_at(pair.effort))
         for pair in pairs
     }
-    highest = {
-        name: limit for name, limit in highest_limits(limits, others).items() if name in names and not is_search(name)
-    }
+    highest = {name: limit for name, limit in highest_limits(limits, others).items() if not is_search(name)}
     check_cost_is_bounded(highest, settings, has_option=benchmark.is_asked_once or not others)
     items = items_of(benchmark, options)
     if not len(items):
