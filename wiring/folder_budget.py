@@ -1,5 +1,5 @@
-"""The budget of a folder in which runs or batches are resumed: its place, what its journals cost, and the cost from
-before it existed.
+"""The budget of a folder in which runs or batches are resumed: what its journals cost, and the cost from before it
+existed.
 
 Owns the manifest's fields for money that no record shows. How a budget is kept on disk: the engine's budget_file.
 """
@@ -84,17 +84,6 @@ def cost_of_retried(folder: Path, files: RunFiles = RUN_FILES) -> float:
 
 class _CostLine(Struct):
     cost: float | None = None
-
-
-def place_of(
-    folder: Path, before: Amounts, beside: Mapping[Path, float] | None = None, name: str = BUDGET
-) -> BudgetPlace:
-    """Returns where the folder's budget lies, in the file `name`. `beside`: other folders under the same limit, with
-    their cost while they have no budget."""
-    if not beside:
-        return BudgetPlace(folder / name, before)
-    files = {other / BUDGET: dollars for other, dollars in beside.items()}
-    return BudgetPlace(folder / name, before, files, lock=folder.parent)
 
 
 def money_of(place: BudgetPlace | None, cost: float, at_worst: float) -> Amounts | None:

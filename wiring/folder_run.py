@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ..engine.attempts.budget_file import BUDGET, Amounts
+from ..engine.attempts.budget_file import BUDGET, Amounts, BudgetPlace
 from ..engine.runs.run_folder import RunFolder
-from .folder_budget import at_most_in, place_of, unsure_of
+from .folder_budget import at_most_in, unsure_of
 from .running import RunEnd
 from .settings import Settings
 
@@ -43,8 +43,9 @@ def begin_run(
     budget = None
     if settings.max_cost is not None:
         at_most = Amounts(cost.dollars + unsure.at_worst(cost.worst_call), cost.dollars)
-        beside = {other: at_most_in(other, cost.worst_call) for other in cost.beside}
-        budget = place_of(folder.folder, at_most, beside, cost.budget)
+        beside = {other / BUDGET: at_most_in(other, cost.worst_call) for other in cost.beside}
+        lock = folder.folder.parent if beside else None
+        budget = BudgetPlace(folder.folder / cost.budget, at_most, beside, lock)
     # A killed process has noted no end: the calls that it had in flight may have been billed.
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     kills = manifest.get("in_flight_at_kills", 0) + (manifest.get("in_flight_max", 0) if was_killed else 0)

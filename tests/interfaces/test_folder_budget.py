@@ -11,7 +11,7 @@ from command_line import CommandLine, Provider
 
 from millstream.engine.attempts.budget_file import BUDGET, Amounts, BudgetFile, BudgetPlace, amounts_in
 from millstream.engine.attempts.money import CostBudget
-from millstream.wiring.folder_budget import UnsureSpending, money_lines, place_of, unsure_of
+from millstream.wiring.folder_budget import UnsureSpending, money_lines, unsure_of
 
 PRICES = '[prices."sim/open"]\ninput = 20\noutput = 20\n'
 
@@ -38,7 +38,7 @@ def test_calls_in_flight_at_kills_count_at_their_worst(
 
 def test_a_budget_says_what_may_have_been_spent_beyond_the_records(tmp_path: Path) -> None:
     budget = CostBudget(2.0)
-    budget.attach(BudgetFile(place_of(tmp_path, Amounts(1.0, 0.75)), 2.0))
+    budget.attach(BudgetFile(BudgetPlace(tmp_path / BUDGET, Amounts(1.0, 0.75)), 2.0))
     assert budget.spent == 1.0 and budget.unsure == 0.25 and budget.fits(0.5) and not budget.fits(1.1)
     budget.settle(0.0, 0.5)
     budget.detach()
@@ -53,8 +53,8 @@ def test_folders_of_a_sweep_share_a_limit_also_with_one_that_has_no_budget_yet(t
 
     def budget_of(folder: Path) -> CostBudget:
         budget = CostBudget(1.0)
-        beside = {other: 0.3 if other.name == "c" else 0.0 for other in folders if other != folder}
-        budget.attach(BudgetFile(place_of(folder, Amounts(), beside), 1.0))
+        beside = {other / BUDGET: 0.3 if other.name == "c" else 0.0 for other in folders if other != folder}
+        budget.attach(BudgetFile(BudgetPlace(folder / BUDGET, Amounts(), beside, folder.parent), 1.0))
         return budget
 
     first, second = budget_of(folders[0]), budget_of(folders[1])
@@ -120,7 +120,3 @@ def test_plan_says_how_many_calls_a_limit_bears_in_flight(cli: CommandLine, tmp_
     assert "fewer than its concurrency of 100" in cli(*command, "1").out
     assert "its concurrency of 100 is not held back" in cli(*command, "100").out
     assert "bears none of its dearest calls" in cli(*command, "0.0001").out
-
-
-def test_a_place_is_alone_without_others(tmp_path: Path) -> None:
-    assert place_of(tmp_path, Amounts()) == BudgetPlace(tmp_path / BUDGET)
