@@ -250,7 +250,7 @@ def settings_for(
             declared=tuple(declared),
             providers=configuration.providers,
             searches=configuration.searches,
-            key_variables={m: names for m, names in configuration.key_variables.items() if m in names},
+            key_variables={m: each for m, each in configuration.key_variables.items() if m in names},
             prices=configuration.prices,
             models=configuration.models,
             needs_keys=needs_keys,
