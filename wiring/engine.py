@@ -206,10 +206,19 @@ class Engine:
         self._check_loop()
         if hear is None:
             return await self.scheduler.ask(call, self._sink)
-        listening = GuardedListener(hear)
-        outcome = await self.scheduler.ask(call, self._sink, listening)
-        if listening.error is not None:
-            raise listening.error
+        errors: list[BaseException] = []
+
+        def listen(piece: str | None) -> None:
+            if not errors:
+                try:
+                    hear(piece)
+                except BaseException as error:  # noqa: BLE001  (the caller's own code)
+                    # No fault of the attempt: an answer that is paid for is finished and stored first.
+                    errors.append(error)
+
+        outcome = await self.scheduler.ask(call, self._sink, listen)
+        if errors:
+            raise errors[0]
         return outcome
 
     def run(
@@ -298,28 +307,6 @@ class Engine:
         """Makes the cache commit in a thread, since pages are long."""
         if self._cache is not None:
             self._cache.spares_loop = True
-
-
-class GuardedListener:
-    """A caller's `hear` that receives pieces of text until it raises an error, which is kept in `error`.
-
-    The error is no fault of the attempt: an answer that is paid for is finished and stored, then the caller gets the
-    error.
-    """
-
-    def __init__(self, hear: Hear) -> None:
-        self._hear = hear
-        self.error: BaseException | None = None
-
-    def __repr__(self) -> str:
-        return f"<GuardedListener [{self.error or 'no error'}]>"
-
-    def __call__(self, piece: str | None) -> None:
-        if self.error is None:
-            try:
-                self._hear(piece)
-            except BaseException as error:  # noqa: BLE001  (the caller's own code; it is raised where that waits)
-                self.error = error
 
 
 def _loop_here() -> asyncio.AbstractEventLoop:

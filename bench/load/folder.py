@@ -21,8 +21,9 @@ from ...configuration.errors import UsageError
 from ...engine.attempts.budget_file import BUDGET, amounts_in
 from ...engine.fault import LocalFault
 from ...engine.folder_file import write_whole
-from ...engine.runs.journal import Journal, Reserve
+from ...engine.runs.journal import Journal
 from ...engine.runs.run_folder import holding
+from ...engine.spare_room import SpareRoom
 from ...metrics.load.load_json import LoadFigures
 from .timing import CallTimes
 
@@ -67,12 +68,11 @@ class LoadFolder:
             opened.enter_context(holding(folder))
             check_unused(folder)
             try:
-                reserve = Reserve(folder / ".reserve", 1 << 20)
-                opened.callback(reserve.release)
-                self._journal = Journal(folder / CALLS, reserve)
+                self._spare = SpareRoom(folder, 1 << 20)
+                opened.callback(self._spare.give_back)
+                self._journal = Journal(folder / CALLS, self._spare)
             except OSError as error:
                 raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
-            self._reserve = reserve
             self._opened = opened.pop_all()
         self._writer = threading.Thread(target=self._write_often, name=f"write {CALLS}", daemon=True)
         self._writer.start()
@@ -109,7 +109,7 @@ class LoadFolder:
         """Writes the remaining calls, then the figures. A failure to write is kept in `fault`."""
         self._is_concluded = True
         self._end_calls()
-        self._reserve.release()
+        self._spare.give_back()
         path = self.folder / LOAD
         try:
             write_whole(path, msgspec.json.format(self._encode(load), indent=1) + b"\n")

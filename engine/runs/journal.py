@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..fault import DamagedJournal, LocalFault
 from ..folder_file import LINE_MAX, lines_in, open_regular, open_to_append, open_to_read, write_whole
+from ..spare_room import SpareRoom
 
 FSYNC_EVERY_S = 0.25
 _CHECKED = re.compile(rb',"crc":(\d{1,10})}$')
@@ -42,36 +43,15 @@ def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
     return zlib.crc32(line[: match.start()]) == int(match[1])
 
 
-class Reserve:
-    """Disk space, `size` bytes, set aside at the start and freed when the disk is full, to save what was received."""
-
-    def __init__(self, path: Path, size: int = 8 << 20) -> None:
-        self._path = path
-        try:
-            fd = open_regular(path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                _allocate(fd, size)
-            finally:
-                os.close(fd)
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise LocalFault(
-                f"{path.parent}: no room to set {size >> 20} MiB aside ({error.strerror}): free disk space first"
-            ) from error
-
-    def release(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-
 class Journal:
     """One journal file, open for appending. The caller holds the run's lock. `set_aside`: damaged lines are moved
     to a file beside it at the start."""
 
-    def __init__(self, path: Path, reserve: Reserve, *, set_aside: bool = False) -> None:
+    def __init__(self, path: Path, spare: SpareRoom, *, set_aside: bool = False) -> None:
         self.path = path
         self.lines = 0
         self.fault: LocalFault | None = None
-        self._reserve = reserve
+        self._spare = spare
         _mend_tail(path)
         set_holes_aside(path)
         if set_aside:
@@ -109,7 +89,7 @@ class Journal:
         self._pending.append(sealed(row))
 
     def flush(self) -> None:
-        """Writes the appended rows. If the disk is full, `fault` is set after the reserve has saved the rows."""
+        """Writes the appended rows. If the disk is full, `fault` is set after the spare room has saved the rows."""
         if not self._pending:
             return
         count = len(self._pending)
@@ -122,7 +102,7 @@ class Journal:
                 if error.errno not in _FULL or self.fault is not None:
                     raise self._unwritable(error) from error
                 self.fault = LocalFault(f"disk full while writing {self.path}: free disk space, then resume")
-                self._reserve.release()
+                self._spare.give_back()
         self.lines += count
         self._is_dirty = True
 
@@ -204,14 +184,6 @@ def has_torn_tail(path: Path) -> bool:
     with open_to_read(path) as file:
         size = file.seek(0, os.SEEK_END)
         return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
-
-
-def _allocate(fd: int, size: int) -> None:
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(fd, 0, size)
-        return
-    for _ in range(size >> 20):
-        os.write(fd, bytes(1 << 20))
 
 
 def _mend_tail(path: Path) -> None:

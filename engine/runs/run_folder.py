@@ -1,4 +1,4 @@
-"""The folder of one run: its lock, its manifest, its two journals and the reserve for a full disk.
+"""The folder of one run: its lock, its manifest, its two journals and the spare room for a full disk.
 
 One process writes a run. The same command continues it; another specification is rejected, with what differs. Knows
 rows and ids, not what they measure.
@@ -24,7 +24,8 @@ from msgspec import Struct
 from ..exit_codes import WRONG_USAGE
 from ..fault import LocalFault, RunHeld
 from ..folder_file import WHOLE_MAX, keep_whole, open_regular, read_whole, write_whole
-from .journal import Journal, Reserve, read_lines, replaced
+from ..spare_room import SpareRoom
+from .journal import Journal, read_lines, replaced
 
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
@@ -146,13 +147,13 @@ class RunFolder:
             opened.callback(os.close, _lock(folder))
             try:
                 self.manifest = self._begin(specification)
-                reserve = Reserve(folder / ".reserve")
-                opened.callback(reserve.release)
+                self.spare = SpareRoom(folder)
+                opened.callback(self.spare.give_back)
                 if _holds_something(folder / files.failures):
                     _retire(folder / files.failures, of_all=retry)
-                self.records = Journal(folder / files.records, reserve, set_aside=set_aside)
+                self.records = Journal(folder / files.records, self.spare, set_aside=set_aside)
                 opened.callback(self.records.close)
-                self.failures = Journal(folder / files.failures, reserve, set_aside=set_aside)
+                self.failures = Journal(folder / files.failures, self.spare, set_aside=set_aside)
                 opened.callback(self.failures.close)
             except OSError as error:
                 raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error

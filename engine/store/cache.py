@@ -23,13 +23,14 @@ from ..call import Failure
 from ..endpoint import Request, Response
 from ..fault import LocalFault
 from ..sink import SinkLine
+from ..spare_room import SpareRoom
 from .access import StoreAccess
 from .commit import CommitGroup, Done, StoreRow, ThreadCommit
 from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of
 from .entries import StoredAnswer as StoredAnswer
 from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
-from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, SpareRoom, is_sealed, sealed
+from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, is_sealed, sealed
 from .pruning import PruneCounts, drop
 
 Mode = Literal["live", "record", "replay", "strict"]
@@ -87,7 +88,10 @@ class Cache:
         self._shared, self._private, self._derived, self._bodies, self._failures = (
             self._store.database(name) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
         )
-        self._spare = SpareRoom(folder, spare_bytes)
+        self._spare: SpareRoom | None = None
+        if spare_bytes:
+            with suppress(LocalFault):  # a disk without this room may still take what comes
+                self._spare = SpareRoom(folder, spare_bytes)
         self._named = {
             ANSWERS: self._shared,
             FAILURES: self._failures,
@@ -316,7 +320,8 @@ class Cache:
         self._commit(is_closing=True)
         if self._writer is not None:
             self._writer.shutdown()
-        self._spare.give_back()
+        if self._spare is not None:
+            self._spare.give_back()
         self._store.close()
 
     def _commit(self, *, is_closing: bool = False) -> None:
@@ -352,7 +357,7 @@ class Cache:
 
     def _write(self, group: CommitGroup) -> LocalFault | None:
         fault = self._try_to_write(group)
-        if fault is not None and self._spare.give_back():
+        if fault is not None and self._spare is not None and self._spare.give_back():
             # The answers are saved; the fault is returned all the same, so that nothing more is sent.
             self._try_to_write(group)
         return fault

@@ -6,7 +6,6 @@ each entry, and says what an error of LMDB means. Knows nothing of answers.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -14,7 +13,6 @@ import re
 import shutil
 import zlib
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import lmdb
@@ -122,32 +120,6 @@ def is_full(folder: Path) -> bool:
     except OSError:
         return False
     return disk.f_bavail * disk.f_frsize < _ROOM_LEAST
-
-
-class SpareRoom:
-    """Disk space held beside a store, given back once when the disk is full. Its file has no name, so that the end of
-    the process frees it too. If the disk has no space for it, nothing is held."""
-
-    def __init__(self, folder: Path, size: int) -> None:
-        self._held: contextlib.ExitStack | None = None
-        if not size:
-            return
-        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            file = held.enter_context(TemporaryFile(dir=folder))
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.write(bytes(size))
-                file.flush()
-            self._held = held.pop_all()
-
-    def give_back(self) -> bool:
-        """Frees the space; returns whether there was any."""
-        held, self._held = self._held, None
-        if held is None:
-            return False
-        held.close()
-        return True
 
 
 def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:

@@ -17,7 +17,7 @@ import msgspec
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal, LocalFault
 from ...engine.folder_file import open_to_append
-from ...engine.runs.journal import Journal, Reserve, lines_with_holes, read_lines, set_damaged_aside
+from ...engine.runs.journal import Journal, lines_with_holes, read_lines, set_damaged_aside
 from ...engine.runs.pairs import PairCounts
 from ...engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
 from .notes import RETIRED, Notes
@@ -126,9 +126,8 @@ class BatchStore:
                 output.put_in_order(self._tag, self._last)
 
     def _open_rows(self) -> None:
-        reserve = Reserve(self.folder.folder / ".reserve")
         for path in self.place.files:
-            self._rows[path] = rows = Rows(path, reserve)
+            self._rows[path] = rows = Rows(path, self.folder.spare)
             self._files.callback(rows.close)
 
     def _notes(self) -> Notes:

@@ -13,7 +13,8 @@ from places import small_disk
 from torture import SEED, record, times
 
 from millstream.engine.fault import DamagedJournal, LocalFault
-from millstream.engine.runs.journal import Journal, Reserve, has_torn_tail, is_intact, read_lines, sealed
+from millstream.engine.runs.journal import Journal, has_torn_tail, is_intact, read_lines, sealed
+from millstream.engine.spare_room import SpareRoom
 
 # Bytes that a flip can turn into a newline, and text that looks like our own seal, stand in the rows on purpose.
 ROWS = [
@@ -35,7 +36,7 @@ def crc32(data: bytes) -> int:
 
 
 def write(path: Path, rows: list[str]) -> bytes:
-    journal = Journal(path, Reserve(path.parent / ".reserve", 4096))
+    journal = Journal(path, SpareRoom(path.parent, 4096))
     for row in rows:
         journal.append(row.encode())
     journal.flush()
@@ -44,8 +45,8 @@ def write(path: Path, rows: list[str]) -> bytes:
 
 
 def reopened(path: Path, *, set_aside: bool = False) -> list[bytes]:
-    reserve = Reserve(path.parent / ".reserve", 4096)
-    journal = Journal(path, reserve, set_aside=set_aside)
+    spare = SpareRoom(path.parent, 4096)
+    journal = Journal(path, spare, set_aside=set_aside)
     try:
         return list(journal.read())
     finally:
@@ -187,7 +188,7 @@ def test_a_line_without_a_crc_is_unchecked_where_that_is_allowed_and_damage_else
 
 def test_a_line_is_seen_by_another_reader_as_soon_as_it_is_flushed(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    journal = Journal(path, Reserve(tmp_path / ".reserve", 4096))
+    journal = Journal(path, SpareRoom(tmp_path, 4096))
     journal.append(b'{"n":1}')
     assert list(read_lines(path)) == []
     journal.flush()
@@ -196,10 +197,10 @@ def test_a_line_is_seen_by_another_reader_as_soon_as_it_is_flushed(tmp_path: Pat
     journal.close()
 
 
-def test_a_full_disk_is_told_and_what_was_received_is_saved_from_the_reserve(tmp_path: Path) -> None:
+def test_a_full_disk_is_told_and_what_was_received_is_saved_from_the_spare_room(tmp_path: Path) -> None:
     row = json.dumps({"text": "x" * 1000}).encode()
     with small_disk(tmp_path / "disk", 256 << 10) as disk:
-        journal = Journal(disk / "j.jsonl", Reserve(disk / ".reserve", 64 << 10))
+        journal = Journal(disk / "j.jsonl", SpareRoom(disk, 64 << 10))
         taken = 0
         while journal.fault is None:
             journal.append(row)
@@ -207,7 +208,6 @@ def test_a_full_disk_is_told_and_what_was_received_is_saved_from_the_reserve(tmp
             taken += 1
             assert taken < 1000
         assert "disk full while writing" in str(journal.fault) and "then resume" in str(journal.fault)
-        assert not (disk / ".reserve").exists()
         # What was in flight when the disk filled up still comes in.
         for _ in range(40):
             journal.append(row)
@@ -219,7 +219,7 @@ def test_a_full_disk_is_told_and_what_was_received_is_saved_from_the_reserve(tmp
 
 def test_a_disk_that_stays_full_ends_the_writing_with_one_line_and_no_half_row_is_read(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 128 << 10) as disk:
-        journal = Journal(disk / "j.jsonl", Reserve(disk / ".reserve", 16 << 10))
+        journal = Journal(disk / "j.jsonl", SpareRoom(disk, 16 << 10))
         row = json.dumps({"text": "x" * 1000}).encode()
         with pytest.raises(LocalFault, match=r"can't be written \(No space left on device\)"):
             for _ in range(1000):
@@ -235,10 +235,11 @@ SHORT_WRITES = """
 import resource, signal, sys
 from pathlib import Path
 from millstream.engine.fault import LocalFault
-from millstream.engine.runs.journal import Journal, Reserve
+from millstream.engine.runs.journal import Journal
+from millstream.engine.spare_room import SpareRoom
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path = Path(sys.argv[1])
-journal = Journal(path, Reserve(path.parent / ".reserve", 4096))
+journal = Journal(path, SpareRoom(path.parent, 4096))
 # The kernel cuts the write that reaches the limit short, and refuses the one after it.
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
 for number in range(100):
