@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from tempfile import TemporaryFile
+from weakref import finalize
 
 from .fault import LocalFault
 
@@ -21,7 +22,7 @@ class SpareRoom:
                 else:
                     file.write(bytes(size))
                     file.flush()
-                self._fd: int | None = os.dup(file.fileno())
+                self._free = finalize(self, os.close, os.dup(file.fileno()))
         except OSError as error:
             raise LocalFault(
                 f"{folder}: no room to set {size >> 20} MiB aside ({error.strerror}): free disk space first"
@@ -29,8 +30,6 @@ class SpareRoom:
 
     def give_back(self) -> bool:
         """Frees the space; returns whether there was any."""
-        fd, self._fd = self._fd, None
-        if fd is None:
-            return False
-        os.close(fd)
-        return True
+        was_held = self._free.alive
+        self._free()
+        return was_held
