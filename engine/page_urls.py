@@ -20,7 +20,7 @@ def normalised_url(url: str) -> str:
     """Returns one spelling for all addresses of a page: scheme and host in lower case, no default port, no fragment, no
     `utm_` parameters, no slash at the path's end. Anything but an http or https address is only stripped."""
     url = url.strip()
-    parts = _split(url)
+    parts = web_parts(url)
     if parts is None:
         return url
     query = "&".join(part for part in parts.query.split("&") if part[: len(_CAMPAIGN)].lower() != _CAMPAIGN)
@@ -57,17 +57,18 @@ def _without_value(parameter: str) -> str:
 
 def hostname_of(url: str) -> str:
     """Returns the host in lower case, without a port; empty if the text is no http or https address."""
-    parts = _split(url.strip())
+    parts = web_parts(url.strip())
     return "" if parts is None else parts.hostname or ""
 
 
 def host_of(url: str) -> str:
     """Returns the host in lower case, with its port unless that is the default; empty if it is no http(s) address."""
-    parts = _split(url.strip())
+    parts = web_parts(url.strip())
     return "" if parts is None else _host(parts)
 
 
-def _split(url: str) -> SplitResult | None:
+def web_parts(url: str) -> SplitResult | None:
+    """Returns the parts of an http or https address; None for any other text."""
     try:
         parts = urlsplit(url)
         # Reading a port that is none fails.

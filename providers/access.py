@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from ..engine.exit_codes import WRONG_USAGE
 from ..engine.near_names import nearest
+from ..engine.page_urls import web_parts
 from .credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
@@ -194,15 +195,8 @@ def protocol_of(model: str, means: ReachSettings) -> WireProtocol:
 
 
 def is_address(url: str) -> bool:
-    if not url.isprintable() or " " in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
-    return is_whole and "@" not in parts.netloc and not parts.query and not parts.fragment
+    parts = web_parts(url) if url.isprintable() and " " not in url else None
+    return parts is not None and "@" not in parts.netloc and not parts.query and not parts.fragment
 
 
 def endpoint_to(

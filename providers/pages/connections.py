@@ -18,7 +18,7 @@ import aiohappyeyeballs
 from ...engine.fault import LocalFault
 from ..transport.http_connection import AnswerTooLarge, HttpConnection
 from .addresses import is_public
-from .guard import ConnectionTarget, Guard, family_of
+from .guard import ConnectionTarget, Guard
 from .own_network import has_route, lack_of
 from .urls import WebUrl
 
@@ -165,6 +165,6 @@ def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
 
 
 def _info_of(way: ConnectionTarget) -> AddressInfo:
-    if family_of(way.host) == 6:
+    if ":" in way.host:
         return (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port, 0, 0))
     return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port))

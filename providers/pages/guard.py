@@ -5,8 +5,6 @@ Pure. `connections` also checks every address by `is_public` before it connects.
 
 from __future__ import annotations
 
-import ipaddress
-
 from msgspec import Struct
 
 from .addresses import is_public
@@ -109,8 +107,3 @@ class Guard:
         elif "." not in url.host or url.host.rpartition(".")[2] in _LOCAL_NAMES:
             raise PageRefusal(f"{url.host} is not the name of a public host")
         return ConnectionTarget(url.host, url.port, url.is_literal)
-
-
-def family_of(address: str) -> int:
-    """Returns the IP version of an address: 4 or 6."""
-    return ipaddress.ip_address(address).version

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from html import unescape
 from typing import Any
-from urllib.parse import urlsplit
 
 from ...engine.call import Hit
+from ...engine.page_urls import web_parts
 from ..llm.repair import mended
 
 TITLE_MAX = 500
@@ -63,14 +63,7 @@ def address(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > URL_MAX:
         return None
     url = value.strip()
-    if not url.isprintable() or " " in url:
-        return None
-    try:
-        parts = urlsplit(url)
-        is_page = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return None
-    return url if is_page else None
+    return url if url.isprintable() and " " not in url and web_parts(url) is not None else None
 
 
 def hits_of(rows: Iterable[Any], url: str, title: str, snippet: str) -> tuple[tuple[Hit, ...], int]:
