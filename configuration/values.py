@@ -275,14 +275,9 @@ def _any_text(value: object) -> str:
 
 
 def _base_url(value: object) -> str:
-    from urllib.parse import urlsplit
+    from ..engine.page_urls import is_address
 
-    if not isinstance(value, str) or not value.isprintable() or " " in value:
-        raise ValueError(value)
-    parts = urlsplit(value)
-    if parts.port == 0 or parts.fragment:  # a port out of range is a ValueError by itself
-        raise ValueError(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+    if not isinstance(value, str) or not is_address(value):
         raise ValueError(value)
     return value.rstrip("/")
 

@@ -67,6 +67,12 @@ def host_of(url: str) -> str:
     return "" if parts is None else _host(parts)
 
 
+def is_address(url: str) -> bool:
+    """Returns whether a text is the address of a server, without user, password, query and fragment."""
+    parts = web_parts(url) if url.isprintable() and " " not in url else None
+    return parts is not None and "@" not in parts.netloc and not parts.query and not parts.fragment
+
+
 def web_parts(url: str) -> SplitResult | None:
     """Returns the parts of an http or https address; None for any other text."""
     try:

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from ..engine.exit_codes import WRONG_USAGE
 from ..engine.near_names import nearest
-from ..engine.page_urls import web_parts
+from ..engine.page_urls import is_address
 from .credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
@@ -192,11 +192,6 @@ def row_of(model: str, means: ReachSettings) -> Provider:
 def protocol_of(model: str, means: ReachSettings) -> WireProtocol:
     """Returns a model's wire protocol, even if the model can't be reached."""
     return kind_of(row_of(model, means).kind).protocol(model.partition("/")[2])
-
-
-def is_address(url: str) -> bool:
-    parts = web_parts(url) if url.isprintable() and " " not in url else None
-    return parts is not None and "@" not in parts.netloc and not parts.query and not parts.fragment
 
 
 def endpoint_to(

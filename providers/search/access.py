@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider, is_address
+from ...engine.page_urls import is_address
+from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider
 from ..credentials.authorizer import NO_CREDENTIALS
 from ..kinds import Credentials, Kind, always
 from ..llm.protocol import Target, WireProtocol

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from millstream.providers.access import is_address
+from millstream.engine.page_urls import is_address
 from millstream.providers.search.table import CORPUS_REACH, ENGINES, READ_ON, engine_of, reach_of
 from millstream.providers.table import PROVIDERS
 
