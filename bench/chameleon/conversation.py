@@ -10,7 +10,7 @@ run of all.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from ...engine.call import Call
-from ..evaluation.door.ask import Ask, StepFailed
+from ..evaluation.door.ask import Ask, CallFailed, StepFailed
 from ..evaluation.door.item import Item
 from ..evaluation.door.outside import CallCosts
 from .context import fit_answer
 from .dataset import Conversation, ConversationSet
-from .judge import AnsweredTurn, JudgeResult, TurnJudge
+from .judge import AnsweredTurn, RepairFailed, TurnJudge
 from .order import Order, places_in_order
 from .prompts import PastTurn, sources_text
-from .records import Record
-from .retrieval import FailedStep, RetrievalSettings, TurnRetrieval, retrieve
+from .records import Record, Step
+from .retrieval import TurnRetrieval, retrieve
 from .run_spec import ConversationSpec
-from .turn import TurnAnswer, failure_of, record_of
+from .turn import answered, judged
 
 
 class ScriptTurn(NamedTuple):
@@ -49,13 +49,10 @@ class Script(NamedTuple):
 
 def items_of(dataset: ConversationSet, most: int, order: Order, seed: int | None) -> Iterator[Item]:
     """Yields the conversations of a data set as items, with at most so many turns each as their steps."""
-    samples = Samples(dataset.whole or dataset.conversations, most, order, seed)
+    scripts = scripts_of(dataset.whole or dataset.conversations, most, order, seed)
     for conversation in dataset.conversations:
-        turns = tuple(
-            ScriptTurn(number, conversation.questions[place], samples.of(conversation.id, number))
-            for number, place in enumerate(places_in_order(conversation, most, order, seed), 1)
-        )
-        yield Item(conversation.id, Script(conversation, turns), len(turns), is_numbered=True)
+        script = scripts[conversation.id]
+        yield Item(conversation.id, script, len(script.turns), is_numbered=True)
 
 
 class ConversationDriver:
@@ -78,34 +75,30 @@ class ConversationDriver:
         missing = [turn for turn in self._turns if turn.number not in done]
         for turn in self._turns:
             if turn.number in done:
-                await self._remember(turn, done[turn.number])
+                # Old pages that are shown again are in no record, so they are retrieved again from the cache.
+                retrieval = await self._retrieve(turn, CallCosts()) if self._spec.keeps_pages else None
+                self._remember(done[turn.number], retrieval)
         ahead = self._ask.begin(self._retrieve(missing[0], self._ask.costs(missing[0].number)))
         for turn, following in zip_longest(missing, missing[1:]):
             retrieval = await ahead
-            if retrieval.failed is not None:
-                raise self._failure(turn, retrieval, retrieval.failed)
+            if retrieval.record.is_failure:
+                raise _failure(retrieval.record)
             if following is not None:
                 ahead = self._ask.begin(self._retrieve(following, self._ask.costs(following.number)))
-            answered = await self._answer(turn, retrieval)
-            sources = sources_text(answered.shown.sources) if self._spec.keeps_pages else ""
-            self._exchanges[turn.number] = PastTurn(turn.question, answered.own_text, sources)
-            yield self._judged(turn, retrieval, answered)
+            record = await self._answer(turn, retrieval)
+            self._remember(record, retrieval)
+            yield self._judged(turn, retrieval, record)
 
-    async def _remember(self, turn: ScriptTurn, record: Record) -> None:
-        """Restores a turn answered in an earlier part of the run. Old pages that are shown again are in no record, so
-        they are retrieved again from the cache."""
+    def _remember(self, record: Record, retrieval: TurnRetrieval | None) -> None:
+        """Keeps an answered turn for the prompts of later ones."""
         sources = ""
-        if self._spec.keeps_pages:
-            retrieval = await self._retrieve(turn, CallCosts())
+        if self._spec.keeps_pages and retrieval is not None:
             dropped = () if record.cut is None else record.cut.dropped
             sources = sources_text(source for source in retrieval.sources if source.number not in dropped)
-        self._exchanges[turn.number] = PastTurn(record.question, record.own_text, sources)
+        self._exchanges[record.turn] = PastTurn(record.question, record.own_text, sources)
 
     async def _retrieve(self, turn: ScriptTurn, spent: CallCosts) -> TurnRetrieval:
-        spec, by = self._spec, self._spec.queries_by or self._ask.pair
-        wanted = RetrievalSettings(by, by == self._ask.pair, spec.search, spec.pages, spec.page_tokens)
-        topic, sample = self._conversation.topic, turn.sample.query
-        return await retrieve(self._ask.outside, wanted, topic, turn.question, sample, spent)
+        return await retrieve(self._ask, self._spec, self._place(turn), turn.sample.query, spent)
 
     def _history(self, turn: ScriptTurn) -> Sequence[PastTurn]:
         """Returns the turns before this one. A refusal without text of the model is omitted: providers reject empty
@@ -113,7 +106,7 @@ class ConversationDriver:
         earlier = (self._exchanges.get(number) for number in range(1, turn.number))
         return [exchange for exchange in earlier if exchange is not None and exchange.answer.strip()]
 
-    async def _answer(self, turn: ScriptTurn, retrieval: TurnRetrieval) -> TurnAnswer:
+    async def _answer(self, turn: ScriptTurn, retrieval: TurnRetrieval) -> Record:
         pair, history = self._ask.pair, self._history(turn)
         prompt = fit_answer(history, retrieval.sources, turn.question, self._spec.tokens[pair.model])
         call = Call(
@@ -126,27 +119,22 @@ class ConversationDriver:
         )
         outcome = await self._ask.outcome(call, role="subject", step=turn.number)
         if outcome.failure is not None:
-            raise self._failure(turn, retrieval, FailedStep("answer", outcome.failure.kind, outcome.failure.detail))
-        assert outcome.reply is not None
-        return TurnAnswer(outcome.reply, outcome.latency_ms, prompt, len(history) - prompt.history)
+            raise _failure(retrieval.record.failed("answer", outcome.failure))
+        return answered(retrieval, prompt, len(history) - prompt.history, outcome)
 
-    async def _judged(self, turn: ScriptTurn, retrieval: TurnRetrieval, answered: TurnAnswer) -> Record:
-        """Returns the record of an answer. A refusal takes no stance, so no judge is needed."""
-        judged = JudgeResult()
-        if not answered.reply.refused:
-            sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
-            # A judge is never shown pages, only questions and answers.
-            exchange = AnsweredTurn(
-                self._conversation.topic, self._history(turn), turn.question, answered.own_text, sample
-            )
-            try:
-                judged = await self._judge.judge(exchange, self._ask, turn.number)
-            except FailedStep as failed:
-                raise self._failure(turn, retrieval, failed) from failed
-        return record_of(self._place(turn), retrieval, answered, judged)
-
-    def _failure(self, turn: ScriptTurn, retrieval: TurnRetrieval, failed: FailedStep) -> StepFailed:
-        return StepFailed(turn.number, failure_of(self._place(turn), retrieval, failed), failed.detail)
+    async def _judged(self, turn: ScriptTurn, retrieval: TurnRetrieval, record: Record) -> Record:
+        """Returns the record of an answer with its judgement. A refusal takes no stance, so no judge is needed."""
+        if record.status == "refused":
+            return record
+        sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
+        # A judge is never shown pages, only questions and answers.
+        exchange = AnsweredTurn(record.topic, self._history(turn), turn.question, record.own_text, sample)
+        try:
+            result = await self._judge.judge(exchange, self._ask, turn.number)
+        except CallFailed as ended:
+            step: Step = "repair" if isinstance(ended, RepairFailed) else "judge"
+            raise _failure(retrieval.record.failed(step, ended.failure)) from ended
+        return judged(record, result)
 
     def _place(self, turn: ScriptTurn) -> Record:
         """Returns a record with the fields that identify the turn."""
@@ -165,6 +153,10 @@ class ConversationDriver:
         )
 
 
+def _failure(record: Record) -> StepFailed:
+    return StepFailed(record.turn, record, str(record.error))
+
+
 class TurnRanks(Struct, frozen=True):
     """The ranks of one turn, from 0, which are the trial numbers of its calls, so that equal prompts are separate
     calls. `query` (of the query's call): among the turns with the same topic and question. `conversation` (of the
@@ -179,27 +171,24 @@ class TurnRanks(Struct, frozen=True):
 FIRST = TurnRanks()
 
 
-class Samples:
-    """A table of the ranks of every turn; only those that are not all 0 are stored."""
-
-    def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int | None = 0) -> None:
-        self._ranks: dict[tuple[str, int], TurnRanks] = {}
-        queries: defaultdict[tuple[str, str], int] = defaultdict(int)
-        prefixes: defaultdict[bytes, int] = defaultdict(int)
-        questions: defaultdict[str, int] = defaultdict(int)
-        for conversation in conversations:
-            so_far = hashlib.sha256()
-            for turn, place in enumerate(places_in_order(conversation, turns, order, seed), 1):
-                question = conversation.questions[place]
-                data = question.encode()
-                so_far.update(b"%d\n" % len(data) + data)
-                query, prefix = (conversation.topic, question), so_far.digest()
-                ranks = (queries[query], prefixes[prefix], questions[question])
-                queries[query] += 1
-                prefixes[prefix] += 1
-                questions[question] += 1
-                if any(ranks):
-                    self._ranks[conversation.id, turn] = TurnRanks(*ranks)
-
-    def of(self, conversation: str, turn: int) -> TurnRanks:
-        return self._ranks.get((conversation, turn), FIRST)
+def scripts_of(
+    conversations: Sequence[Conversation], most: int, order: Order, seed: int | None = 0
+) -> dict[str, Script]:
+    """Returns the turns of each conversation by its id, with their ranks among all of these conversations."""
+    queries, prefixes, questions = Counter[tuple[str, str]](), Counter[bytes](), Counter[str]()
+    scripts = {}
+    for conversation in conversations:
+        so_far, turns = hashlib.sha256(), []
+        for number, place in enumerate(places_in_order(conversation, most, order, seed), 1):
+            question = conversation.questions[place]
+            data = question.encode()
+            so_far.update(b"%d\n" % len(data) + data)
+            query, prefix = (conversation.topic, question), so_far.digest()
+            ranks = (queries[query], prefixes[prefix], questions[question])
+            queries[query] += 1
+            prefixes[prefix] += 1
+            questions[question] += 1
+            # Nearly all turns have the ranks 0, so these are held once.
+            turns.append(ScriptTurn(number, question, TurnRanks(*ranks) if any(ranks) else FIRST))
+        scripts[conversation.id] = Script(conversation, tuple(turns))
+    return scripts

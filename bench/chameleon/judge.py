@@ -17,11 +17,10 @@ from ...engine.call import Call, Message, Outcome
 from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
 from ..evaluation.data.model_json import objects_in
-from ..evaluation.door.ask import Ask
+from ..evaluation.door.ask import Ask, CallFailed
 from ..evaluation.door.judgement import Judgement
 from .context import fit_judge
 from .prompts import JudgePrompt, PastTurn, repair_messages
-from .retrieval import FailedStep, Step
 
 RAW_MAX = 16_000
 
@@ -119,6 +118,10 @@ def _claims(value: Any) -> tuple[str, ...]:
     return tuple(claim.strip() for claim in value if isinstance(claim, str) and claim.strip())
 
 
+class RepairFailed(CallFailed):
+    """Raised if the judge was asked a second time, for a readable reply, and this call failed for good."""
+
+
 class JudgeResult(Struct, frozen=True):
     """The judgement of an answer, unclear if the judge's reply was unreadable; `raw` is a reply that was unreadable
     even when it was asked for a second time, else None. `forgotten` is how many turns were omitted from the judge's
@@ -155,21 +158,21 @@ class TurnJudge(Struct, frozen=True):
         return self._call(self._messages(turn)[0], turn.sample)
 
     async def judge(self, turn: AnsweredTurn, ask: Ask, step: int) -> JudgeResult:
-        """Asks about the answer of a step, twice if the first reply can't be read. Raises FailedStep if a call
+        """Asks about the answer of a step, twice if the first reply can't be read. Raises CallFailed if a call
         fails."""
 
-        async def asked(messages: tuple[Message, ...], part: Step) -> Outcome:
+        async def asked(messages: tuple[Message, ...], failed: type[CallFailed]) -> Outcome:
             outcome = await ask.outcome(self._call(messages, turn.sample), role="judge", step=step)
             if outcome.failure is not None:
-                raise FailedStep(part, outcome.failure.kind, outcome.failure.detail)
+                raise failed(outcome.call, "judge", step, outcome.failure)
             return outcome
 
         messages, kept = self._messages(turn)
         forgotten = len(turn.history) - kept if self.prompt == "extended" else 0
-        outcome = await asked(messages, "judge")
+        outcome = await asked(messages, CallFailed)
         read, text, is_repaired = self._read(outcome), _text(outcome), False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
-            outcome = await asked(repair_messages(messages, text[:RAW_MAX], str(read)), "repair")
+            outcome = await asked(repair_messages(messages, text[:RAW_MAX], str(read)), RepairFailed)
             read, is_repaired = self._read(outcome), True
             text = _text(outcome) or text
         raw, judgement = (text[:RAW_MAX], UNCLEAR) if isinstance(read, UnusableJudgement) else (None, read)

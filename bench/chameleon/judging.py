@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, structs
 
-from ...engine.call import Call, Failure
+from ...engine.call import Call
 from ...engine.runs.pairs import Pair
 from ...metrics.chameleon.lines import STANCES
 from ...metrics.chameleon.rubric import confidence_of
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
 from ...providers.models import WINDOW, prompt_tokens
-from ..evaluation.door.ask import Ask, CallFailed
+from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.judging import JudgeScore, Judging
 from ..evaluation.door.kept_answer import Verdict
@@ -24,7 +24,6 @@ from .conversation import Script
 from .judge import JUDGED, AnsweredTurn, StanceJudgement, TurnJudge
 from .prompts import PastTurn
 from .records import Record as AnswerRecord
-from .retrieval import FailedStep
 from .run_spec import planned_turns, readings_of_run
 
 if TYPE_CHECKING:
@@ -118,12 +117,7 @@ class _TurnReader(Struct, frozen=True):
         return self._judge.call(self._answered_turn(records, at))
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> StanceJudgement:
-        turn = self._answered_turn(records, at)
-        try:
-            return (await self._judge.judge(turn, ask, ask.step)).judgement
-        except FailedStep as failed:
-            failure = Failure(failed.kind, failed.detail)
-            raise CallFailed(self._judge.call(turn), "judge", ask.step, failure) from failed
+        return (await self._judge.judge(self._answered_turn(records, at), ask, ask.step)).judgement
 
     def _answered_turn(self, records: Sequence[AnswerRecord], at: int) -> AnsweredTurn:
         record = records[at]

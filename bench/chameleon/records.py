@@ -5,21 +5,37 @@ Owns the fields of `records.jsonl` and `failures.jsonl`. Knows no file and no sc
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from ...engine.call import FailureKind, Usage
+from ...engine.call import Failure, FailureKind, Usage
 from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.chameleon.lines import Stance
 from ..evaluation.door.outside import CallCosts, FromCache
 from ..evaluation.door.record import StepPlace
 from .context import PromptCuts
-from .retrieval import RetrievedPage, Step
 
+Step = Literal["query", "search", "answer", "judge", "repair"]
+"""Where a turn can fail."""
 _STATUSES = (*ANSWERED, *get_args(FailureKind))
 _Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class RetrievedPage(Struct, frozen=True):
+    """A result as recorded. `chars` counts the whole text, even if less of it was shown; `final_url` is set if the
+    address led to another one."""
+
+    url: str
+    status: str = "ok"
+    chars: int = 0
+    hash: str = ""
+    final_url: str | UnsetType = UNSET
+
+    @property
+    def has_text(self) -> bool:
+        return self.status == "ok" and self.chars > 0
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -117,6 +133,10 @@ class Record(Struct, frozen=True, kw_only=True):
     def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
         """The turn, and the cache keys of its calls."""
         return (self.conversation, self.turn), self.keys
+
+    def failed(self, step: Step, failure: Failure) -> Record:
+        """Returns the record of a turn that failed for good at this step."""
+        return structs.replace(self, stance=None, status=failure.kind, step=step, error=failure.detail)
 
     def as_written(self, place: StepPlace, spent: CallCosts) -> Record:
         """Returns the record with the costs of its turn."""

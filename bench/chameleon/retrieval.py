@@ -1,118 +1,72 @@
 """Retrieves the pages that a turn's answer reads: a query, a search, and the first pages found.
 
 Nothing here depends on the conversation so far, so it can run ahead. Each page is shortened as soon as it is read.
-A query with more words than asked for is used unchanged, up to a bound that all search engines accept. Knows no answer
-and no record.
+A query with more words than asked for is used unchanged, up to a bound that all search engines accept. Knows no
+answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, Struct, structs
 
-from ...engine.call import Call, FailureKind, Hit
-from ...engine.runs.pairs import Pair
+from ...engine.call import Call, Hit
+from ..evaluation.door.ask import Ask
 from ..evaluation.door.outside import CallCosts, Outside
 from .context import page_text, title_of
 from .prompts import ShownPage, query_prompt
-
-Step = Literal["query", "search", "answer", "judge", "repair"]
-
-
-class FailedStep(Exception):
-    """The step at which a turn failed for good (query, search, answer, judge or repair), with the kind of failure and
-    its message."""
-
-    def __init__(self, step: Step, kind: FailureKind, detail: str) -> None:
-        super().__init__(step, kind, detail)
-        self.step, self.kind, self.detail = step, kind, detail
-
-
-class RetrievedPage(Struct, frozen=True):
-    """A result as recorded. `chars` counts the whole text, even if less of it was shown; `final_url` is set if the
-    address led to another one."""
-
-    url: str
-    status: str = "ok"
-    chars: int = 0
-    hash: str = ""
-    final_url: str | UnsetType = UNSET
-
-    @property
-    def has_text(self) -> bool:
-        return self.status == "ok" and self.chars > 0
+from .records import Record, RetrievedPage
+from .run_spec import ConversationSpec
 
 
 class TurnRetrieval(Struct, frozen=True):
-    """The query, search results and pages of one turn. `sources` are the pages with a text, which keep their numbers,
-    from 1; `cut` are the numbers of the pages of which only the beginning is shown; `failed` None: no step failed."""
+    """The search results and pages of one turn. `record` has the query and the pages as recorded, or the failure that
+    ended the turn. `sources` are the pages with a text, which keep their numbers, from 1; `cut` are the numbers of the
+    pages of which only the beginning is shown."""
 
-    query: str = ""
-    query_by: Literal["model", "question"] = "model"
-    retrieved: tuple[RetrievedPage, ...] = ()
+    record: Record
     sources: tuple[ShownPage, ...] = ()
     cut: tuple[int, ...] = ()
-    remarks: tuple[str, ...] = ()
-    failed: FailedStep | None = None
 
 
-class RetrievalSettings(Struct, frozen=True):
-    """The settings of retrieval. `by`: the model that writes the query, and its treatment; `is_own`: it is the model
-    under test, so that its tokens count for that; `search`: the engine; `pages`: how many pages are read;
-    `page_tokens`: the most tokens shown of each."""
-
-    by: Pair
-    is_own: bool
-    search: str
-    pages: int
-    page_tokens: int
-
-
-async def retrieve(
-    outside: Outside, wanted: RetrievalSettings, topic: str, question: str, sample: int, spent: CallCosts
-) -> TurnRetrieval:
-    """Returns the retrieval of one turn. `sample` distinguishes identical prompts of different turns. An unreadable
-    page is no failure."""
-    model, temperature, effort = wanted.by
-    prompt = query_prompt(topic, question)
-    call = Call(model, prompt, temperature=temperature, reasoning_effort=effort, trial=sample)
+async def retrieve(ask: Ask, spec: ConversationSpec, place: Record, sample: int, spent: CallCosts) -> TurnRetrieval:
+    """Returns the retrieval of one turn; `place` has the fields that identify it. `sample` distinguishes identical
+    prompts of different turns. An unreadable page is no failure."""
+    outside, by = ask.outside, spec.queries_by or ask.pair
+    prompt = query_prompt(place.topic, place.question)
+    call = Call(by.model, prompt, temperature=by.temperature, reasoning_effort=by.effort, trial=sample)
     outcome = await outside.ask(call)
-    spent.add_call(outcome, is_own=wanted.is_own)
+    # Another model's tokens do not count for the one under test.
+    spent.add_call(outcome, is_own=by == ask.pair)
     if outcome.failure is not None:
-        return TurnRetrieval(failed=FailedStep("query", outcome.failure.kind, outcome.failure.detail))
+        return TurnRetrieval(place.failed("query", outcome.failure))
     reply = outcome.reply
     query = query_in(reply.text) if reply is not None and not reply.refused else ""
-    made = TurnRetrieval(
-        query=query or query_from(question),
-        query_by="model" if query else "question",
-    )
-    return await _search(outside, wanted, made, spent)
-
-
-async def _search(outside: Outside, wanted: RetrievalSettings, made: TurnRetrieval, spent: CallCosts) -> TurnRetrieval:
-    results = await outside.search(wanted.search, made.query, wanted.pages)
+    made = structs.replace(place, query=query or query_from(place.question), query_by="model" if query else "question")
+    results = await outside.search(spec.search, made.query, spec.pages)
     spent.add_search(results)
     if results.failure is not None:
-        return structs.replace(made, failed=FailedStep("search", results.failure.kind, results.failure.detail))
-    hits = [Hit(at, hit.url, hit.title) for at, hit in enumerate(results.hits[: wanted.pages], 1)]
+        return TurnRetrieval(made.failed("search", results.failure))
+    hits = [Hit(at, hit.url, hit.title) for at, hit in enumerate(results.hits[: spec.pages], 1)]
 
     # All reads finish, even if one of them raises, so that their answers are kept.
-    ended = await asyncio.gather(*(_read(outside, hit, wanted.page_tokens) for hit in hits), return_exceptions=True)
+    ended = await asyncio.gather(*(_read(outside, hit, spec.page_tokens) for hit in hits), return_exceptions=True)
     pages: list[_ReadPage] = []
     for page in ended:
         if isinstance(page, BaseException):
             raise page
         spent.add_page(page.keys, is_cached=page.is_cached)
         pages.append(page)
-    return structs.replace(
-        made,
-        retrieved=tuple(page.retrieved for page in pages),
+    return TurnRetrieval(
+        structs.replace(
+            made,
+            retrieved=tuple(page.retrieved for page in pages),
+            search_remarks=tuple(results.remarks) or UNSET,
+        ),
         sources=tuple(page.source for page in pages if page.source is not None),
         cut=tuple(page.source.number for page in pages if page.source is not None and page.is_cut),
-        remarks=tuple(results.remarks),
     )
 
 

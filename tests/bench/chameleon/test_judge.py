@@ -9,10 +9,9 @@ import pytest
 from chameleon_outside import JUDGE, MODEL, ScriptedOutside, judgement, kind_of
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, TurnJudge
+from millstream.bench.chameleon.judge import AnsweredTurn, JudgeResult, RepairFailed, TurnJudge
 from millstream.bench.chameleon.prompts import JudgePrompt
-from millstream.bench.chameleon.retrieval import FailedStep
-from millstream.bench.evaluation.door.ask import Ask
+from millstream.bench.evaluation.door.ask import Ask, CallFailed
 from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.outside import CallCosts
 from millstream.engine.call import Call, Failure, Message, Reply, Usage
@@ -72,9 +71,9 @@ def test_a_refusing_judge_is_not_asked_again() -> None:
 
 
 def test_a_call_that_fails_for_good_is_told_with_its_step() -> None:
-    with pytest.raises(FailedStep) as failed:
+    with pytest.raises(CallFailed) as first:
         judged(lambda call: Failure("server_error", "500"))
-    assert failed.value.args == ("judge", "server_error", "500")
-    with pytest.raises(FailedStep) as failed:
+    assert first.value.failure == Failure("server_error", "500") and not isinstance(first.value, RepairFailed)
+    with pytest.raises(RepairFailed) as second:
         judged(lambda call: "?" if kind_of(call) == "judge" else Failure("timeout", "60 s"))
-    assert failed.value.args == ("repair", "timeout", "60 s")
+    assert second.value.failure == Failure("timeout", "60 s")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import get_args
 
 import pytest
 
-from millstream.bench.chameleon.conversation import Samples, TurnRanks
+from millstream.bench.chameleon.conversation import TurnRanks, scripts_of
 from millstream.bench.chameleon.dataset import Conversation
 from millstream.bench.chameleon.order import Order, kind_of_question, kinds_of, places_in_order
 
@@ -59,6 +60,11 @@ def test_kinds_are_read_from_the_wording_where_none_are_given(question: str, kin
     assert kinds_of(FIVE) == FIVE.kinds
 
 
+def ranks_in(every: list[Conversation]) -> Callable[[str, int], TurnRanks]:
+    scripts = scripts_of(every, 15, "written")
+    return lambda name, number: scripts[name].turns[number - 1].sample
+
+
 def test_identical_prompts_are_two_samples_and_all_others_the_first() -> None:
     twins = [
         conversation("How?", "Why?", name="one"),
@@ -66,16 +72,16 @@ def test_identical_prompts_are_two_samples_and_all_others_the_first() -> None:
         conversation("How?", "Why?", name="three", topic="Other"),
         conversation("How?", "Why?", name="four"),
     ]
-    samples = Samples(twins, 15, "written")
-    assert samples.of("one", 1) == samples.of("one", 2) == TurnRanks()
+    rank = ranks_in(twins)
+    assert rank("one", 1) == rank("one", 2) == TurnRanks()
     # The same question of the same topic is the same query; the same questions so far, perhaps the same answer prompt.
-    assert samples.of("two", 1) == TurnRanks(query=1, conversation=1, question=1)
-    assert samples.of("two", 3) == TurnRanks(query=2, conversation=0, question=2)
-    assert samples.of("three", 1) == TurnRanks(query=0, conversation=2, question=3)
-    assert samples.of("three", 2) == TurnRanks(query=0, conversation=1, question=1)
-    assert samples.of("four", 2) == TurnRanks(query=1, conversation=2, question=2)
+    assert rank("two", 1) == TurnRanks(query=1, conversation=1, question=1)
+    assert rank("two", 3) == TurnRanks(query=2, conversation=0, question=2)
+    assert rank("three", 1) == TurnRanks(query=0, conversation=2, question=3)
+    assert rank("three", 2) == TurnRanks(query=0, conversation=1, question=1)
+    assert rank("four", 2) == TurnRanks(query=1, conversation=2, question=2)
 
 
 def test_a_question_that_only_runs_into_its_neighbour_is_another_prompt() -> None:
-    samples = Samples([conversation("ab", "c", name="one"), conversation("a", "bc", name="two")], 15, "written")
-    assert samples.of("two", 1) == samples.of("two", 2) == TurnRanks()
+    rank = ranks_in([conversation("ab", "c", name="one"), conversation("a", "bc", name="two")])
+    assert rank("two", 1) == rank("two", 2) == TurnRanks()

@@ -14,8 +14,7 @@ from chameleon_types import Asking, Making, Running
 from msgspec import structs
 
 from millstream.bench.chameleon.dataset import ConversationSet
-from millstream.bench.chameleon.records import Record
-from millstream.bench.chameleon.retrieval import RetrievedPage
+from millstream.bench.chameleon.records import Record, RetrievedPage
 from millstream.bench.chameleon.run_spec import planned_turns
 from millstream.bench.evaluation.running.journals import RecordError, decoded, encode
 from millstream.engine.call import Call, Failure, Reply
