@@ -109,12 +109,13 @@ class Caps:
 
 
 class ModelCalls:
-    """The calls of a probe to one model. `seen`: all answers; `earliest_s`: when the pause is over that the provider
-    asked for."""
+    """The calls of a probe to one model. `sent_at`: when each call was sent; `seen`: all answers; `earliest_s`: when the
+    pause is over that the provider asked for."""
 
     def __init__(self, model: str, outside: Outside, caps: Caps, watcher: Watcher) -> None:
         self.model = model
         self._outside, self._caps, self._watcher = outside, caps, watcher
+        self.sent_at: list[float] = []
         self.seen: list[TimedAnswer] = []
         self.earliest_s = -math.inf
         self._tasks: set[asyncio.Task[None]] = set()
@@ -201,6 +202,7 @@ class ModelCalls:
     async def _one(self, size: int, worst: float) -> None:
         caps, sent_s = self._caps, self.now()
         caps.calls += 1
+        self.sent_at.append(sent_s)
         # All calls of the burst's part fitted when it began; what others released meanwhile has to be reserved again.
         caps.budget.fits(worst)
         caps.budget.reserve(worst)

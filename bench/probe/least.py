@@ -1,7 +1,8 @@
 """The least quota a minute that agrees with what was admitted and refused, under each rule by which providers count.
 
-Each bound is proven: no provider of that rule can enforce less, whatever others use of the same quota. So the least of
-all bounds is never above the truth. Pure arithmetic; knows no clock and no provider.
+If every refusal was for want of this quota, each bound is proven: no provider of that rule can enforce less, whatever
+others use of it, and the least of all bounds is not above the truth. A call that was refused for another reason breaks
+the proof. Pure arithmetic; knows no clock and no provider.
 """
 
 from __future__ import annotations

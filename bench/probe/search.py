@@ -41,8 +41,10 @@ SPARE_S = 0.1
 class Sender(Protocol):
     """The interface of what sends calls to one model. `send` begins calls together and returns whether more may follow:
     none of the burst was refused or failed yet. `answers` waits for all calls in flight and returns what was answered
-    since the last time. `seen`: all answers so far; `earliest_s`: when the provider's pause is over."""
+    since the last time. `sent_at`: when each call was sent, also of those in flight; `seen`: all answers so far;
+    `earliest_s`: when the provider's pause is over."""
 
+    sent_at: list[float]
     seen: list[TimedAnswer]
 
     @property
@@ -74,7 +76,7 @@ class Search(ABC):
 
     def __init__(self, sender: Sender, header: float | None, most: float, left: float | None = None) -> None:
         self._sender = sender
-        self._before = len(sender.seen)
+        self._before, self._sent_before = len(sender.seen), len(sender.sent_at)
         self._left = math.inf if left is None else max(1.0, left)
         self._header = None if header is None or header > most else header
         self._most = most

@@ -91,14 +91,17 @@ class TokenSearch(Search):
 
     def _calls_left(self) -> float:
         """Returns how many calls may go, so that none is refused for their number."""
-        now_s, seen = self._sender.now(), self._sender.seen
+        sender, now_s = self._sender, self._sender.now()
         if not self._requests.refills:
-            return self._requests.limit - 1 - sum(one.is_admitted and one.done_s > now_s - MINUTE_S for one in seen)
+            in_flight = len(sender.sent_at) - len(sender.seen)
+            recent = sum(one.is_admitted and one.done_s > now_s - MINUTE_S for one in sender.seen)
+            return self._requests.limit - 1 - recent - in_flight
         level = at_once = self._requests.calls_free
-        at_s = now_s if len(seen) == self._before else seen[self._before].sent_s
-        for one in seen[self._before :]:
-            level = min(at_once, level + (one.sent_s - at_s) * self._calls_most / MINUTE_S) - 1
-            at_s = one.sent_s
+        times = sender.sent_at[self._sent_before :]
+        at_s = times[0] if times else now_s
+        for sent_s in times:
+            level = min(at_once, level + (sent_s - at_s) * self._calls_most / MINUTE_S) - 1
+            at_s = sent_s
         return level + (now_s - at_s) * self._calls_most / MINUTE_S
 
     def _due(self, at_s: float, times: Sequence[float]) -> float:

@@ -67,6 +67,11 @@ def test_a_quota_is_found_within_five_in_a_hundred_and_never_above(kind: tuple[s
     assert is_found(kind, 0)
 
 
+def test_calls_of_tokens_that_are_in_flight_count_against_the_quota_of_requests() -> None:
+    # Else a call is refused for its number, and what the bucket of tokens holds seems to come back at once.
+    is_found(("bucket", "unsaid", "used", "tokens"), 4_349)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", KINDS, ids=" ".join)
