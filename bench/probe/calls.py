@@ -109,8 +109,8 @@ class Caps:
 
 
 class ModelCalls:
-    """The calls of a probe to one model. `sent_at`: when each call was sent; `seen`: all answers; `earliest_s`: when the
-    pause is over that the provider asked for."""
+    """The calls of a probe to one model. `sent_at`: when each call was sent; `seen`: all answers; `earliest_s`: when
+    the pause is over that the provider asked for."""
 
     def __init__(self, model: str, outside: Outside, caps: Caps, watcher: Watcher) -> None:
         self.model = model

@@ -87,6 +87,17 @@ def least(uses: list[Use]) -> Least:
     return Least(sliding, _fixed(calls, MINUTE_S), _bucket(calls), short)
 
 
+def most(uses: list[Use]) -> float:
+    """Returns the most a minute by a window's rule: what was admitted in the minute before a refusal, and what that had
+    asked for. A bucket may give more."""
+    calls = _Calls(uses)
+    refused_s = np.array([use.done_s for use in calls.refused])
+    first = np.searchsorted(calls.by, np.array([use.sent_s for use in calls.refused]) - MINUTE_S, "left")
+    after = np.searchsorted(calls.at, refused_s, "right")
+    amounts = np.array([use.amount for use in calls.refused])
+    return float((calls.sums[after] - calls.sums[np.minimum(first, after)] + amounts).min(initial=math.inf))
+
+
 def _returns(calls: _Calls) -> list[tuple[float, float]]:
     """Returns the spans in which something came back: from a refusal until as much was admitted as it had asked for,
     which cannot have been left; of spans with the same end only the shortest."""

@@ -1,6 +1,6 @@
 """Finds the requests a minute of a model, with calls of a few tokens.
 
-Owns what such a call is and when polls are due. The order of a search: search.
+Owns what such a call is. The order of a search: search.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from .answers import SMALL
 from .least import MINUTE_S
 from .search import SPARE_S, Search
 
-# The seconds between a first call and the burst where no header names the limit: a sliding minute gives this call back
-# alone, a fixed one does not.
-APART_S = 4.0
 # The search for tokens needs about so many calls a minute, and leaves a fifth of those that may be sent.
 CALLS, SHARE = 300, 0.8
 
@@ -24,16 +21,14 @@ class RequestSearch(Search):
     def step(self) -> float:
         return 1.0
 
-    def sizes(self, amount: float) -> list[int]:
+    def sizes(self, amount: float, *, in_parts: bool) -> list[int]:
         return [SMALL] * math.floor(amount + 1e-6)
 
     def amount_of_size(self, size: int) -> float:
         return 1.0
 
-    def _milestones(self, begun_s: float, ended_s: float, late: float) -> tuple[float, ...]:
-        # A sliding minute gives back the first call alone, and later half of the burst: a fixed one ends once.
-        half_s = (begun_s + APART_S + ended_s) / 2 + MINUTE_S
-        return begun_s + MINUTE_S - late, begun_s + MINUTE_S + late, half_s, ended_s + MINUTE_S + late
+    def first(self) -> float:
+        return 1.0
 
     @property
     def calls_free(self) -> float:
@@ -49,10 +44,3 @@ class RequestSearch(Search):
         done = sorted(one.done_s for one in self._sender.seen if one.is_admitted)
         too_many = 0 if math.isinf(limit) else len(done) - math.floor(limit - wanted)
         return done[too_many - 1] + MINUTE_S + SPARE_S if too_many > 0 else now_s
-
-    async def begin(self) -> float:
-        until_s = self._sender.now() + APART_S
-        await self._sender.send([SMALL])
-        await self._sender.answers()
-        await self._sender.wait(until_s)
-        return 1.0

@@ -7,15 +7,16 @@ of a search: search.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from .answers import SMALL, TimedAnswer
 from .least import MINUTE_S
 from .request_search import SHARE, RequestSearch
-from .search import CLOSE, GROWTH, STEP, Search, Sender
+from .search import STEP, Search, Sender
 
-# With fewer calls a minute a burst doubles; with this many, calls are divided.
-_FEW_CALLS, _MANY_CALLS = 60, 240
+# With fewer calls a minute a burst doubles.
+_FEW_CALLS = 60
+# An amount is sent in up to so many calls, each smaller than the one before it by this ratio.
+_PARTS, _RATIO = 8, 0.75
 # From this size on a call shows how a provider counts tokens.
 _LARGE = 200
 
@@ -46,7 +47,7 @@ class TokenSearch(Search):
 
     @property
     def growth(self) -> float:
-        return GROWTH if self._calls_most >= _FEW_CALLS else 1.0
+        return super().growth if self._calls_most >= _FEW_CALLS else 1.0
 
     @property
     def _ratio(self) -> float:
@@ -61,7 +62,7 @@ class TokenSearch(Search):
         return self.amount_of_size(SMALL)
 
     def step(self) -> float:
-        return max(self.small, STEP * max(self._full, self._used(), self.low.bucket if self.refills else 0.0))
+        return max(self.small, STEP * max(self._full, self._used()))
 
     def amount_of_size(self, size: int) -> float:
         return self._ratio * size + self._beside
@@ -77,16 +78,15 @@ class TokenSearch(Search):
     def is_short_of_calls(self) -> bool:
         return self._requests.refills and self._calls_left() < 1
 
-    def sizes(self, amount: float) -> list[int]:
-        most, left = self.amount_of_size(self._largest), self._calls_left()
+    def sizes(self, amount: float, *, in_parts: bool) -> list[int]:
+        largest, left = self.amount_of_size(self._largest), self._calls_left()
         if amount < self.small or left < 1:
             return []
-        count = int(min(left, math.ceil(amount / most)))
-        each = min(most, amount / count)
-        parts = [each] * count
-        if each > CLOSE * self.step() and self._calls_most >= _MANY_CALLS and left > count + 5:
-            # In halves, so that the smallest that is refused is small, though the provider may ask for a long pause.
-            parts[-1:] = [each / 2, each / 4, each / 8, each / 16, each / 32, each / 32]
+        most = left / 4 if in_parts else self._calls_most / 40
+        count = max(1, int(min(_PARTS, most, amount / self.step())), int(min(left, math.ceil(amount / largest))))
+        # Calls of one amount would leave more: their order on the way is not known.
+        row = [_RATIO**place for place in range(count)]
+        parts = [min(largest, amount * each / sum(row)) for each in row]
         return [max(SMALL, math.floor((part - self._beside) / self._ratio)) for part in parts]
 
     def _calls_left(self) -> float:
@@ -104,13 +104,5 @@ class TokenSearch(Search):
             at_s = sent_s
         return level + (now_s - at_s) * self._calls_most / MINUTE_S
 
-    def _due(self, at_s: float, times: Sequence[float]) -> float:
-        # Where a part of the burst would be back, all of it soon is.
-        return at_s if at_s <= self._minute_s else min((each for each in times if each >= at_s), default=at_s)
-
-    def _back(self) -> float:
-        # At once, since a bucket would refill meanwhile.
-        return self._full
-
-    async def begin(self) -> float:
+    def first(self) -> float:
         return max(self._used() / 2, 10 * self.step())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import pytest
 
-from millstream.bench.probe.least import Use, least
+from millstream.bench.probe.least import Use, least, most
 from millstream.fixtures.provider.quotas import RULES, AccountQuota, meter
 
 
@@ -61,6 +62,14 @@ def test_what_comes_back_twice_within_a_minute_is_no_fixed_minute() -> None:
     admitted = [Use(at_s, at_s + 0.01, 1.0, True) for at_s in (9.0, 15.0)]
     assert not least([*refused, *admitted]).is_fixed_excluded
     assert least([*refused, *admitted, Use(25.0, 25.01, 1.0, True)]).is_fixed_excluded
+
+
+def test_a_window_admits_less_than_a_minute_held_and_a_refused_call_asked_for() -> None:
+    admitted = [Use(at_s, at_s + 0.01, 1.0, True) for at_s in (1.0, 2.0, 3.0, 65.0)]
+    assert most([*admitted, Use(4.0, 4.01, 2.0, False)]) == 5.0
+    # At 65.5 s the first three have left a sliding minute.
+    assert most([*admitted, Use(4.0, 4.01, 2.0, False), Use(65.5, 65.51, 1.0, False)]) == 2.0
+    assert most(admitted) == math.inf
 
 
 def test_nothing_admitted_shows_no_limit() -> None:

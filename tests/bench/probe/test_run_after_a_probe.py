@@ -25,7 +25,7 @@ from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Tokens
 from millstream.fixtures.provider.quotas import RULES, AccountQuota
 
-REST_S, MEASURED_S = 62.0, 180.0
+REST_S, MEASURED_S = 62.0, 600.0
 # What the provider counts beside the prompt that was asked for.
 BESIDE = 14
 # The long form draws more seeds.
