@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..engine.near_names import nearest
-from ..providers.access import UnknownProvider, row_of
 from ..providers.retrieval import is_page
 from ..providers.search.access import is_search
 from .settings import Settings
@@ -27,7 +26,7 @@ def unused_lanes(together: Sequence[Settings], others: Iterable[str] = ()) -> li
         f"the {what} {name} is not used: no model of this name is asked{nearest(name, models)}"
         for (what, name), settings in declared.items()
         if not (name in models or name in others or is_page(name))
-        and (_provider(name) in providers or _is_unknown(name, settings))
+        and (_provider(name) in providers or not (is_search(name) or settings.has_provider(_provider(name))))
     ]
 
 
@@ -43,10 +42,3 @@ def without_lane(model: str, settings: Settings) -> str:
 
 def _provider(model: str) -> str:
     return model.partition("/")[0]
-
-
-def _is_unknown(model: str, settings: Settings) -> bool:
-    try:
-        return not (is_search(model) or row_of(model, settings.means))
-    except UnknownProvider:
-        return True

@@ -32,7 +32,7 @@ from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search
 from ..providers.retrieval import lane_of as retrieval_lane_of
 from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
-from ..providers.table import TIERS, Provider
+from ..providers.table import PROVIDERS, TIERS, Provider
 from ..providers.unsized import unsized_in
 from .file_limits import capped_by_files
 from .plugins import Others
@@ -161,6 +161,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             tier=self.tier,
             is_capped=self.is_capped,
         )
+
+    def has_provider(self, name: str) -> bool:
+        """Returns whether there is a provider of this name, even one of a package that can't be used."""
+        try:
+            return name in self.providers or name in PROVIDERS or self.others.provider(name) is not None
+        except ConfigurationError:
+            return True
 
     def search_row_of(self, model: str) -> SearchEngine | None:
         """Returns the engine of `search/NAME`; None if there is none, and for the corpus."""

@@ -18,7 +18,6 @@ from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import worst_cost
 from ...engine.call import Call
 from ...engine.fault import Stop
-from ...providers.access import UnknownProvider, accesses
 from ...providers.llm.serve_naming import model_named
 from ...wiring import ConfigurationError, Settings, accesses_to, family_of
 from .digests import Digests
@@ -41,7 +40,7 @@ class BatchModels:
         self._settings = settings
         self._names = names
         self._always = always
-        self._is_provider = lru_cache(1024)(self._knows)
+        self._is_provider = lru_cache(1024)(settings.has_provider)
 
     def named(self, word: str, family: str) -> str:
         return self._always or model_named(word, family, self._names, self._is_provider)
@@ -72,15 +71,6 @@ class BatchModels:
         keeps the line from being sent."""
         price = self._settings.price_table().get(call.model)
         return 0.0 if price is None else worst_cost(call, price, TokenEstimate()) or 0.0
-
-    def _knows(self, provider: str) -> bool:
-        try:
-            accesses(f"{provider}/any", structs.replace(self._settings.means, needs_keys=False))
-        except UnknownProvider:
-            return False
-        except ConfigurationError:
-            return True
-        return True
 
 
 def check(model: str, settings: Settings) -> None:

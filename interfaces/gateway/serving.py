@@ -119,13 +119,9 @@ class RunningGateway:
     def _state_of(self, scheduler: Scheduler) -> GatewayState:
         engine, settings, gateway = self.engine, self.engine.settings, self._gateway
         unset = unreached(settings, gateway)
-
-        def is_provider(name: str) -> bool:
-            return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
-
         return GatewayState(
             dispatch=Dispatch(engine, TrialCounter(is_counting=self.place.is_counting)),
-            parser=RequestParser(gateway.models, unset, is_provider),
+            parser=RequestParser(gateway.models, unset, settings.has_provider),
             metrics=self.metrics,
             callers=self.callers,
             models_for=lambda caller: models_for(caller, gateway, settings, unset),
