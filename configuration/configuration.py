@@ -73,7 +73,6 @@ _PROVIDER: _Kinds = {
     "store": values.Switch(),
 }
 _SEARCH: _Kinds = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
-_FACTS = ("version", "region", "project")
 _PRICE: _Kinds = {
     **dict.fromkeys(("input", "output", "cached", "write_5m", "write_1h"), values.PRICE),
     "tiers": values.NumbersByName(values.Number("a number of times the price", 0.001, 999)),
@@ -146,23 +145,15 @@ def _providers(document: Document) -> dict[str, Provider]:
         if provider is None:
             provider = Provider(fields["base_url"])
         # A known provider keeps what the file does not say; what it says goes before any variable.
-        own_url = "base_url" in fields
-        facts = {fact: fields[fact] for fact in _FACTS if fact in fields}
-        providers[name] = structs.replace(
-            provider,
-            **facts,
-            kind=fields.get("kind", provider.kind),
-            names={**provider.names, "max_tokens": fields["max_tokens_name"]}
-            if "max_tokens_name" in fields
-            else provider.names,
-            base_url=fields.get("base_url", provider.base_url),
-            url_variable=None if own_url else provider.url_variable,
-            key_variable=fields.get("key", provider.key_variable),
-            key_variables_too=() if "key" in fields else provider.key_variables_too,
-            identity=fields.get("identity", None if own_url else provider.identity),
-            fact_variables={fact: names for fact, names in provider.fact_variables.items() if fact not in facts},
-            store=fields.get("store", provider.store),
-        )
+        variables = {fact: names for fact, names in provider.fact_variables.items() if fact not in fields}
+        changed: dict[str, Any] = {"fact_variables": variables}
+        if "base_url" in fields:
+            changed |= {"url_variable": None, "identity": None}
+        if "key" in fields:
+            changed |= {"key_variable": fields.pop("key"), "key_variables_too": ()}
+        if "max_tokens_name" in fields:
+            changed["names"] = {**provider.names, "max_tokens": fields.pop("max_tokens_name")}
+        providers[name] = structs.replace(provider, **{**changed, **fields})
         if "store" in fields and providers[name].kind != "openai-responses":
             raise document.refusal((*here, "store"), "only kind openai-responses has it: leave it out")
     return providers

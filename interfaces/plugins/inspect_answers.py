@@ -86,14 +86,8 @@ def record_of(outcomes: Sequence[Outcome]) -> ModelCall:
 
 
 def _metadata_of(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "key": outcome.key,
-        "trial": outcome.call.trial,
-        "cached": outcome.cached,
-        "attempts": outcome.attempts,
-        "maybe_billed": outcome.maybe_billed,
-        "cost": outcome.cost,
-    }
+    names = ("key", "cached", "attempts", "maybe_billed", "cost")
+    return {"trial": outcome.call.trial, **{name: getattr(outcome, name) for name in names}}
 
 
 def _choice_of(reply: Reply, model: str, tools: Sequence[ToolInfo]) -> ChatCompletionChoice:
