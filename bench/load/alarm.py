@@ -11,7 +11,6 @@ import ctypes
 import os
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -24,17 +23,20 @@ _NANO = 1_000_000_000
 _CLOCK_MONOTONIC = 1
 
 
-class Alarm(ABC):
-    """A timer that lets one task at a time wait for a number of seconds. `ring` ends the wait at once and is called
-    from the loop. A wait may end slightly early, so the waiting task checks the clock again."""
+class Alarm:
+    """A timer that lets one task at a time wait for a number of seconds, by the loop's own timers, in real or virtual
+    time. `ring` ends the wait at once and is called from the loop. A wait may end slightly early, so the waiting task
+    checks the clock again."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    @abstractmethod
     def _set(self, seconds: float) -> None:
         """Arranges for `ring` to be called after `seconds`."""
+        self.close()
+        self._timer = self._loop.call_later(seconds, self.ring)
 
     async def wait(self, seconds: float) -> None:
         self._over = self._loop.create_future()
@@ -47,19 +49,6 @@ class Alarm(ABC):
     def ring(self) -> None:
         if self._over is not None and not self._over.done():
             self._over.set_result(None)
-
-    def close(self) -> None:
-        self.ring()
-
-
-class LoopAlarm(Alarm):
-    """An alarm that waits with the loop's own timers, in real or virtual time."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def _set(self, seconds: float) -> None:
-        self.close()
-        self._timer = self._loop.call_later(seconds, self.ring)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -113,7 +102,7 @@ class KernelAlarm(Alarm):
             self.ring()
 
     def close(self) -> None:
-        super().close()
+        self.ring()
         if self._file >= 0:
             self._loop.remove_reader(self._file)
             os.close(self._file)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import LocalFault, Stopped
-from .alarm import EARLY_S, Alarm, LoopAlarm, kernel_alarm
+from .alarm import EARLY_S, Alarm, kernel_alarm
 from .arrivals import ClosedLoop, OpenLoop, Replay
 from .budget import Budget, LoadEnd, Reason
 from .meter import LoadMeter
@@ -124,7 +124,7 @@ async def run_load(
     watch = ClientWatch(now, cpu, kernel_alarm(clock), plan.step_of, begins_s)
     run = RunUnderWay(plan, begins_s, {model: ModelRun(LoadMeter(plan.promise)) for model in calls}, watch)
     loops = [
-        _ModelLoop(run, model, queue, ask, budget, now, kernel_alarm(clock) or LoopAlarm(), step, on_end)
+        _ModelLoop(run, model, queue, ask, budget, now, kernel_alarm(clock) or Alarm(), step, on_end)
         for model, queue in calls.items()
     ]
     on_begin(run)

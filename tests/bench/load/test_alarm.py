@@ -12,7 +12,7 @@ import pytest
 from loops import on_each_loop, run_on
 from virtual_time import run_virtually
 
-from millstream.bench.load.alarm import KernelAlarm, LoopAlarm, kernel_alarm
+from millstream.bench.load.alarm import Alarm, KernelAlarm, kernel_alarm
 
 # What is measured here are microseconds.
 pytestmark = pytest.mark.alone
@@ -81,7 +81,7 @@ def test_a_clock_of_ones_own_has_the_loops_timers() -> None:
     async def scenario() -> float:
         loop = asyncio.get_running_loop()
         assert kernel_alarm(loop.time) is None
-        alarm = LoopAlarm()
+        alarm = Alarm()
         await alarm.wait(7_200.25)
         loop.call_later(1.0, alarm.ring)
         await alarm.wait(3_600.0)
