@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import aiohappyeyeballs
 
 from ...engine.fault import LocalFault
-from ..transport.http_connection import AnswerTooLarge, HttpConnection
+from ..transport.http_connection import AnswerTooLarge, HttpAnswer, HttpConnection
 from .addresses import is_public
 from .guard import ConnectionTarget, Guard
 from .own_network import has_route, lack_of
@@ -34,13 +34,26 @@ _NEXT_ADDRESS_S = 0.25
 
 
 class PageConnection(HttpConnection):
-    """A connection to a page's host. Bodies stay as they are sent: a worker unpacks them. Chunks may have endless
-    extensions, and endless lines may precede an answer: all that is no body is limited to a mebibyte."""
+    """A connection to a page's host, for one request, whose `answer` it has itself. Bodies stay as they are sent: a
+    worker unpacks them. Chunks may have endless extensions, and endless lines may precede an answer: all that is no
+    body is limited to a mebibyte."""
 
     body_max = 5 << 20
     framing_max = 1 << 20
     framing_share = 0
     unpacks = False
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.answer: asyncio.Future[HttpAnswer] = loop.create_future()
+
+    def answered(self, answer: HttpAnswer) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def failed(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()

@@ -6,7 +6,6 @@ what an error means.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from email.utils import formatdate, parsedate_to_datetime
 
@@ -32,30 +31,14 @@ _HEADERS = (
 )
 
 
-class _Asker:
-    """Who asks for one page: `answer` gets the answer, or an ExchangeError."""
-
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[HttpAnswer] = asyncio.get_running_loop().create_future()
-
-    def answered(self, answer: HttpAnswer) -> None:
-        if not self.answer.done():
-            self.answer.set_result(answer)
-
-    def failed(self, error: Exception) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
-
 async def fetch(connections: PageConnections, url: WebUrl, cleared: Cleared) -> HttpAnswer:
     """Requests a URL, when it is cleared, and returns the answer, which may have broken off. Raises Withdrawn,
     PageRefusal, OSError and ExchangeError."""
     connection = await connections.open(url)
     try:
         await cleared()
-        asker = _Asker()
-        connection.ask(asker, f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\n{_HEADERS}".encode("ascii"))
-        return await asker.answer
+        connection.ask(connection, f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\n{_HEADERS}".encode("ascii"))
+        return await connection.answer
     finally:
         # The connection is not used again, and closing it politely would only take time.
         connection.abort()

@@ -7,6 +7,7 @@ in, values out, never an exception.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -58,35 +59,13 @@ class FunctionCallBuilder:
         return ToolCall(self.id, mended(self._fields["name"]), arguments, beside)
 
 
-class FunctionCalls:
-    """The tool calls of one answer, in their order."""
-
-    def __init__(self) -> None:
-        self._all: list[FunctionCallBuilder] = []
-
-    def take(self, part: dict[str, Any]) -> FunctionCallBuilder | None:
-        """Returns the call that this part begins; None if it continues the last one, or has no name."""
-        last = self._all[-1] if self._all else None
-        is_new = isinstance(part["functionCall"].get("name"), str)
-        if last is not None and last.is_open and not is_new:
-            last.take(part)
-            return None
-        begun = FunctionCallBuilder(part, self._made_id())
-        if not begun.is_named:
-            return None
-        self._all.append(begun)
-        return begun
-
-    def _made_id(self) -> str:
-        """Returns an id made from the call's place in the answer, from 0, or from a later place if it is in use."""
-        place = len(self._all)
-        while any(one.id == f"{MADE_ID}{place}" for one in self._all):
-            place += 1
-        return f"{MADE_ID}{place}"
-
-    @property
-    def are_whole(self) -> bool:
-        return not any(one.is_open or one.is_broken for one in self._all)
+def made_id(calls: Sequence[FunctionCallBuilder]) -> str:
+    """Returns an id made from the place of the next call in the answer, from 0, or from a later place if it is in
+    use."""
+    place = len(calls)
+    while any(one.id == f"{MADE_ID}{place}" for one in calls):
+        place += 1
+    return f"{MADE_ID}{place}"
 
 
 def _place(arguments: dict[str, Any], piece: dict[str, Any]) -> bool:

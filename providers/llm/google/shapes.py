@@ -16,7 +16,7 @@ from ..answer_values import usage_of as checked_usage
 from ..blocks import BlockReader, native_of
 from ..faults import bad_json, broken_answer, cut_stream, empty_answer
 from ..repair import mended
-from .calls import FunctionCalls
+from .calls import FunctionCallBuilder, made_id
 from .turns import FAMILY
 
 NO_ANSWER = "200 with JSON that is no answer of Gemini's"
@@ -103,7 +103,7 @@ class CandidateReader(BlockReader):
         self._id: Any = None
         self._served: Any = None
         self._tier: Any = None
-        self._calls = FunctionCalls()
+        self._calls: list[FunctionCallBuilder] = []
         self._thought: _CandidateBlock | None = None
 
     @property
@@ -138,6 +138,7 @@ class CandidateReader(BlockReader):
             self._citations += _citations_of(candidate)
 
     def result(self, response: Response, raw: bytes | None) -> Reply | Fault:
+        are_whole = not any(call.is_open or call.is_broken for call in self._calls)
         if self.stop is None:
             if self.explanation:
                 self.stop = _BLOCKED
@@ -151,7 +152,7 @@ class CandidateReader(BlockReader):
             return Fault(
                 "rejected", f"200 whose finish reason is `{self.stop}`: Google has limited this account", "confirm", 200
             )
-        elif not (self._calls.are_whole or self.stop in _BROKEN or self.finishes.get(self.stop) in _MAY_BE_CUT):
+        elif not (are_whole or self.stop in _BROKEN or self.finishes.get(self.stop) in _MAY_BE_CUT):
             return broken_answer("tool call has no end, or no place for its arguments")
         return super().result(response, raw)
 
@@ -162,9 +163,7 @@ class CandidateReader(BlockReader):
         self._thought = None
         self.is_said = True
         if isinstance(part.get("functionCall"), dict):
-            begun = self._calls.take(part)
-            if begun is not None:
-                self._contents.append(begun)
+            self._call(part)
         elif isinstance(part.get("text"), str):
             self.say(part["text"])
             if _SIGNATURE in part:
@@ -173,6 +172,16 @@ class CandidateReader(BlockReader):
                 self._contents.append(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
         elif part and "text" not in part:
             self._contents.append(_CandidateBlock(part))
+
+    def _call(self, part: dict[str, Any]) -> None:
+        """Adds a part to the last call if it continues that, else a call; nothing if it has no name."""
+        if self._calls and self._calls[-1].is_open and not isinstance(part["functionCall"].get("name"), str):
+            self._calls[-1].take(part)
+            return
+        begun = FunctionCallBuilder(part, made_id(self._calls))
+        if begun.is_named:
+            self._calls.append(begun)
+            self._contents.append(begun)
 
     def _think(self, part: dict[str, Any]) -> None:
         if self._thought is not None and self._thought.goes_on_with(part):
