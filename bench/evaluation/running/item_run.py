@@ -6,13 +6,11 @@ Writes complete lines only, in the order of the steps. Errors of the benchmark's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import aclosing
-from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 import msgspec
-from msgspec import Struct
 
 from ....engine.fault import LocalFault, Stopped
 from ....engine.runs.pairs import Pair
@@ -20,8 +18,6 @@ from ..door.ask import Ask, StepFailed
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, defect_of
 from ..door.item import Item
-from ..door.judges import Judges
-from ..door.outside import Outside
 from ..door.record import Record as BaseRecord
 from ..door.record import StepPlace, StepRecord
 from .journals import encode
@@ -38,28 +34,17 @@ class Write(Protocol):
     def __call__(self, line: bytes, *, is_failure: bool) -> None: ...
 
 
-class Items(Struct, frozen=True):
-    """The values that all running items share: the benchmark, the engine, the options, the function that writes lines,
-    how judges are asked, and the specification."""
-
-    benchmark: ItemBenchmark[Any]
-    outside: Outside
-    options: Any
-    write: Write
-    judges: Judges
-    specification: Mapping[str, Any] = MappingProxyType({})
-
-
 class ItemRun:
     """One item that runs with one pair. `lines` are the journal lines of the steps that are done."""
 
-    def __init__(self, items: Items, item: Item, pair: Pair, lines: list[bytes]) -> None:
-        self._items = items
+    def __init__(
+        self, benchmark: ItemBenchmark[Any], write: Write, ask: Ask, item: Item, pair: Pair, lines: list[bytes]
+    ) -> None:
+        self._benchmark = benchmark
+        self._write_line = write
+        self._ask = ask
         self._item = item
         self._pair = pair
-        self._ask = Ask(
-            items.outside, items.benchmark.title, item, pair, items.options, items.judges, items.specification
-        )
         ids = item.line_ids()
         self._done = {ids.index(record.id) + 1: record for record in self._decoded(lines)}
         self._failed: StepFailed | None = None
@@ -117,7 +102,7 @@ class ItemRun:
             raise self._defect(f"run() ended before step {self._ask.step} of {self._item.steps} had its record")
 
     async def _write_all(self, missing: Iterator[int]) -> None:
-        made = self._items.benchmark.run(self._item, self._ask, self._done)
+        made = self._benchmark.run(self._item, self._ask, self._done)
         async with aclosing(cast(AsyncGenerator[Made, None], made)) as steps:
             try:
                 async for each in steps:
@@ -160,7 +145,7 @@ class ItemRun:
     def _write(self, step: int, record: StepRecord) -> None:
         # Even if the benchmark caught the stop, the step has no result.
         self._ask.check_ended(step)
-        kind = self._items.benchmark.Record
+        kind = self._benchmark.Record
         if not isinstance(record, kind):
             raise self._defect(f"run() must yield a {kind.__name__}, it yielded {type(record).__name__}")
         named = record.step if isinstance(record, BaseRecord) else 0
@@ -169,15 +154,15 @@ class ItemRun:
             raise self._defect(f"run() yielded a record of step {named or 'none'}, and {due}")
         place = StepPlace(self._item, step, self._pair)
         line = encode(record.as_written(place, self._ask.take(step)))
-        self._items.write(line, is_failure=record.is_failure)
+        self._write_line(line, is_failure=record.is_failure)
 
     def _fail(self, error: StepFailed) -> None:
         place = StepPlace(self._item, error.step, self._pair)
         line = error.record.as_written(place, self._ask.take_all(error.step))
-        self._items.write(encode(line), is_failure=True)
+        self._write_line(encode(line), is_failure=True)
 
     def _decoded(self, lines: list[bytes]) -> Iterator[StepRecord]:
-        kind = self._items.benchmark.Record
+        kind = self._benchmark.Record
         for line in lines:
             try:
                 yield msgspec.json.decode(line, type=kind)
@@ -185,7 +170,7 @@ class ItemRun:
                 raise self._defect(f"an earlier record is no {kind.__name__} any more ({error})") from error
 
     def _defect(self, what: str) -> BenchmarkDefect:
-        return BenchmarkDefect(f"{self._items.benchmark.title}, item {self._item.id!r}: {what}")
+        return BenchmarkDefect(f"{self._benchmark.title}, item {self._item.id!r}: {what}")
 
     def _error_of(self, raised: BaseException) -> _Known:
         """Returns an exception of the item's code as one of the framework's errors. Of a group it is the gravest: a
@@ -195,7 +180,7 @@ class ItemRun:
     def _reported(self, error: BaseException) -> _Known:
         if isinstance(error, LocalFault | Stopped | StepFailed):
             return error
-        return defect_of(error, self._items.benchmark.title, self._item.id)
+        return defect_of(error, self._benchmark.title, self._item.id)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from ....engine.fault import Stop
 from ....engine.runs.pairs import FinishedItems, Pair
 from ....engine.runs.run_folder import RunFolder
+from ..door.ask import Ask
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import defect_of
 from ..door.item import Item
@@ -19,7 +20,7 @@ from ..door.judges import Judges
 from ..door.outside import Outside
 from ..door.prepared_run import PreparedRun
 from .call_items import CallSweep
-from .item_run import ItemRun, Items
+from .item_run import ItemRun
 from .journals import OpenItems
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
 
@@ -86,7 +87,6 @@ async def send_steps_of(
     """Sends items of several calls. Returns the stops that left items pending; raises LocalFault or BenchmarkDefect
     once nothing is in flight. Calls `line_written` after every line."""
     sweep = StepSweep(engine, folder, line_written)
-    shared = Items(benchmark, engine, sent.options, sweep.write, sent.judges, sent.specification)
     open_items = OpenItems(folder, sent.done, sent.items.steps, benchmark.Line)
 
     def runs(pair: Pair) -> Iterator[ItemRun]:
@@ -95,7 +95,8 @@ async def send_steps_of(
             for item in sent.items:
                 lines = open_items.lines_of(pair, item.id, item.line_ids())
                 if lines is not None:
-                    yield ItemRun(shared, item, pair, lines)
+                    ask = Ask(engine, benchmark.title, item, pair, sent.options, sent.judges, sent.specification)
+                    yield ItemRun(benchmark, sweep.write, ask, item, pair, lines)
         except (Exception, SystemExit) as error:
             raise defect_of(error, benchmark.title, None if item is None else item.id) from error
 
