@@ -21,7 +21,7 @@ from ...bench.evaluation.door.prepared_run import PreparedRun
 from ...bench.evaluation.door.watch import ItemProgress, Watch, unwatched
 from ...bench.evaluation.planning.item_plan import run_of
 from ...bench.evaluation.planning.preparation import check_snapshot
-from ...bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
+from ...bench.evaluation.running.execution import RunResult, execute
 from ...bench.evaluation.running.journals import RecordError
 from ...bench.evaluation.running.stop_reasons import why
 from ...bench.task.benchmark import BENCHMARK
@@ -130,11 +130,10 @@ def evaluate(
         from ..terminal.progress import watch_on_stderr
 
         watch = watch_on_stderr()
-    manner = ExecutionOptions(retry=retry, watch=watch)
     with shown_remarks():
         for line in unused_lanes([prepared.settings]):
             remark(line)
-        result = _executed(prepared, manner)
+        result = _executed(prepared, watch, retry=retry)
         if result.end.fault is not None:
             raise result.end.fault
         evaluation = _evaluation(result, _written(result) if report else None)
@@ -231,14 +230,14 @@ class _RunHandle:
                 loop.call_soon_threadsafe(callback)
 
 
-def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
+def _executed(prepared: PreparedRun, watch: Watch, *, retry: bool) -> RunResult:
     """Runs the evaluation in a thread, since the caller's thread may have a running loop, and returns its result."""
-    handle = _RunHandle(manner.watch)
+    handle = _RunHandle(watch)
     ended: Future[RunResult] = Future()
 
     def live() -> None:
         try:
-            ended.set_result(execute(prepared, structs.replace(manner, watch=handle.watch)))
+            ended.set_result(execute(prepared, retry=retry, watch=handle.watch))
         except BaseException as error:  # noqa: BLE001  (it ends this thread, and is raised in the caller's)
             ended.set_exception(error)
 

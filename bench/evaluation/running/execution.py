@@ -88,29 +88,23 @@ class RunResult(Struct, kw_only=True):
         )
 
 
-class ExecutionOptions(Struct, frozen=True, kw_only=True):
-    """Options of executing a run that don't change its answers. `retry`: failed items are sent again; `set_aside`:
-    damaged journal lines are moved to another file and asked again; `watch` opens the progress display."""
-
-    retry: bool = False
-    set_aside: bool = False
-    watch: Watch = unwatched
-
-
-def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
-    """Executes a run and returns what its folder holds then. Raises LocalFault or WrongSpecification if the folder
-    can't be used, and BenchmarkDefect once the folder is closed."""
+def execute(
+    prepared: PreparedRun, *, retry: bool = False, set_aside: bool = False, watch: Watch = unwatched
+) -> RunResult:
+    """Executes a run and returns what its folder holds then. `retry`: failed items are sent again; `set_aside`: damaged
+    journal lines are moved to another file and asked again; `watch` opens the progress display. Raises LocalFault or
+    WrongSpecification if the folder can't be used, and BenchmarkDefect once the folder is closed."""
     began = time.monotonic()
-    with _opened(prepared, manner) as folder:
+    with _opened(prepared, retry=retry, set_aside=set_aside) as folder:
         done = read_done(folder, prepared.benchmark.Line, prepared.is_own)
         is_complete = done.count() >= prepared.total
         settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
-        settings = structs.replace(settings, retry_started=time.time() if manner.retry else None)
+        settings = structs.replace(settings, retry_started=time.time() if retry else None)
         prepared = structs.replace(prepared, settings=settings)
         end, defect = RunEnd(), None
         if not is_complete:
             try:
-                end, defect = run_in_loop(_send(folder, prepared, done, manner.watch))
+                end, defect = run_in_loop(_send(folder, prepared, done, watch))
             except LocalFault:
                 # No engine could be opened, so nothing was in flight; faults while sending are in `end`.
                 with suppress(LocalFault):
@@ -130,13 +124,13 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
     return result
 
 
-def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
+def _opened(prepared: PreparedRun, *, retry: bool, set_aside: bool) -> RunFolder:
     try:
         return RunFolder(
             prepared.out,
             prepared.specification,
-            set_aside=manner.set_aside,
-            retry=manner.retry,
+            set_aside=set_aside,
+            retry=retry,
             files=prepared.files,
         )
     except WrongSpecification as error:

@@ -117,7 +117,7 @@ def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
 
 
 def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
-    from ....bench.evaluation.running.execution import ExecutionOptions, execute
+    from ....bench.evaluation.running.execution import execute
     from ...terminal.progress import watch_on_stderr
     from ..run_summary import as_json, tell
 
@@ -125,7 +125,7 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
         note(f"millstream: {remark}")
     watch = watch_on_stderr(is_shown=not options.no_progress)
     # A judgement that failed is tried again by the same command.
-    result = execute(prepared, ExecutionOptions(retry=True, watch=watch))
+    result = execute(prepared, retry=True, watch=watch)
     if options.json:
         _tell(prepared.out, as_json([result]), options)
     else:

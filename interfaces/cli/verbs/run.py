@@ -168,7 +168,7 @@ def carry_out(
 ) -> int:
     """Executes runs one after the other and prints their summary. `retry`: failed items are sent again; `set_aside`:
     damaged lines are moved to other files. Returns the exit code."""
-    from ....bench.evaluation.running.execution import ExecutionOptions, RunResult, execute
+    from ....bench.evaluation.running.execution import RunResult, execute
     from ....configuration.errors import LOCAL_FAULT
     from ....engine.fault import LocalFault
     from ....wiring.lane_names import unused_lanes
@@ -186,10 +186,8 @@ def carry_out(
             noted[remark] = None
         if len(prepared) > 1:
             note(f"millstream: run {number} of {len(prepared)}: {each.out}")
-        manner = ExecutionOptions(
-            retry=retry, set_aside=set_aside, watch=watch_on_stderr(is_shown=not options.no_progress)
-        )
-        results.append(execute(each, manner))
+        watch = watch_on_stderr(is_shown=not options.no_progress)
+        results.append(execute(each, retry=retry, set_aside=set_aside, watch=watch))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
     say_result(options.json, lambda: as_json(results), lambda: tell(results))
