@@ -35,16 +35,6 @@ _OURS = b'<meta name="generator" content="millstream">'
 _HEAD = 4096
 
 
-class ReadingChoice(Struct, frozen=True):
-    """The given readings by option name, and the same as command-line words."""
-
-    given: Mapping[str, Any] = MappingProxyType({})
-    flags: tuple[str, ...] = ()
-
-
-PLAIN = ReadingChoice()
-
-
 class BenchmarkFolder(Struct, frozen=True):
     """A run folder as read: its manifest, its benchmark and its records; or a published table of counts, which has no
     manifest."""
@@ -130,13 +120,19 @@ def read_counts(path: Path, given: Mapping[str, Any]) -> BenchmarkFolder:
 
 
 def write(
-    runs: Sequence[BenchmarkFolder], out: Path, chosen: ReadingChoice = PLAIN, *, has_figures: bool = True
+    runs: Sequence[BenchmarkFolder],
+    out: Path,
+    given: Mapping[str, Any] = MappingProxyType({}),
+    flags: Sequence[str] = (),
+    *,
+    has_figures: bool = True,
 ) -> WrittenReport:
-    """Computes and writes the report, with a part for each benchmark. Without `has_figures`, only figure files that
+    """Computes and writes the report, with a part for each benchmark. `given` are readings by option name, `flags` the
+    same as command-line words. Without `has_figures`, only figure files that
     exist already are drawn again, since drawing is slow and the old ones would show other records."""
     check_is_our_page(out / PAGE)
     with calm_collector():
-        every = _contents(runs, chosen)
+        every = _contents(runs, given, flags)
         from ....report.page import page
 
         whole = page("; ".join(each.title for each in every), every)
@@ -153,7 +149,7 @@ def write(
     return WrittenReport(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured, not_compared)
 
 
-def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[PageContents]:
+def _contents(runs: Sequence[BenchmarkFolder], given: Mapping[str, Any], flags: Sequence[str]) -> list[PageContents]:
     """Returns the parts of the page, in the order of the registry."""
     from .part import general_part
     from .readers import with_readers
@@ -161,10 +157,10 @@ def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[Pa
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         folders = [run for run in runs if run.benchmark is benchmark]
-        records, readings = [run.records for run in folders], own_readings(benchmark, chosen.given)
-        contents = benchmark.report(records, readings, chosen.flags)
+        records, readings = [run.records for run in folders], own_readings(benchmark, given)
+        contents = benchmark.report(records, readings, flags)
         if contents is None:
-            contents = general_part(benchmark, records, readings, chosen.flags)
+            contents = general_part(benchmark, records, readings, flags)
         every.append(with_readers(contents, benchmark, {run.path: run.manifest for run in folders}))
     return every
 

@@ -70,21 +70,19 @@ def run(options: argparse.Namespace) -> int:
 
 def _prepared(folder: Path, options: argparse.Namespace) -> PreparedRun:
     from ....bench.evaluation.door.registry import benchmark_of
-    from ....bench.evaluation.reading.judging.preparation import JudgingOrder, prepare
+    from ....bench.evaluation.reading.judging.preparation import prepare
     from ....configuration.configuration import read_configuration
 
     manifest = manifest_of(folder)
     sending: SendingOptions = options.sending.over(_sending_of_judges(folder)).over(_sending_of(manifest))
     return prepare(
-        JudgingOrder(
-            folder=folder,
-            judging=benchmark_of(folder).judging(manifest),
-            judges=tuple(options.judge),
-            sending=sending,
-            configuration=read_configuration(sending.config, may_hold_runs=True),
-            effort=options.judge_reasoning_effort,
-            needs_keys=not options.plan,
-        )
+        folder,
+        benchmark_of(folder).judging(manifest),
+        options.judge,
+        sending,
+        read_configuration(sending.config, may_hold_runs=True),
+        effort=options.judge_reasoning_effort,
+        needs_keys=not options.plan,
     )
 
 

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if are_load_tests(options.folders):
         return _run_on_load_tests(options)
     from ....bench.evaluation.door.registry import benchmark_of, check_readings
-    from ....bench.evaluation.page.reporting import ReadingChoice, distinct, place_of, read, read_counts, write
+    from ....bench.evaluation.page.reporting import distinct, place_of, read, read_counts, write
     from ...batch.place import check_is_no_batch
 
     for folder in options.folders:
@@ -73,7 +73,6 @@ def run(options: argparse.Namespace) -> int:
     benchmarks = {benchmark_of(path) for path in paths}
     if len(benchmarks) == 1:
         check_readings(benchmarks.pop(), paths[0], readings, declared, "report")
-    chosen = ReadingChoice(readings, tuple(words_given(options, declared, "report")))
     runs = []
     for path in paths:
         note(f"millstream: reading {path}")
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     tables = dict.fromkeys(Path(path).absolute() for path in options.counts)
     runs += [read_counts(path, readings) for path in tables]
     note("millstream: computing the tables, drawing the figures")
-    written = write(runs, out, chosen)
+    written = write(runs, out, readings, words_given(options, declared, "report"))
     say_result(options.json, lambda: _as_json(written), lambda: _text(written))
     return WITH_FAILURES if written.unmeasured else DONE
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from .....configuration.configuration import Configuration, settings_for
 from .....configuration.errors import UsageError
@@ -42,32 +42,24 @@ from .kept_answers import KeptAnswer, KeptAnswers
 from .panel import JudgeReplies
 
 
-class JudgingOrder(Struct, frozen=True, kw_only=True):
-    """The request to judge a run's answers anew."""
-
-    folder: Path
-    """The run's folder."""
-    judging: Judging
-    """How the run's answers are judged."""
-    judges: tuple[str, ...]
-    """The judges."""
-    sending: SendingOptions
-    """The options of how their calls are sent."""
-    configuration: Configuration
-    """Lanes, providers and prices."""
-    effort: str | None = None
-    """The reasoning effort of the judges; None: the run's own, and none for other judges."""
-    needs_keys: bool = True
-    """Whether calls will be sent; a plan needs no API key."""
-
-
-def prepare(order: JudgingOrder) -> PreparedRun:
-    """Checks a judging completely and returns it ready to begin. Writes nothing."""
-    folder, judging, manifest = order.folder, order.judging, read_manifest(order.folder)
+def prepare(
+    folder: Path,
+    judging: Judging,
+    models: Iterable[str],
+    sending: SendingOptions,
+    configuration: Configuration,
+    *,
+    effort: str | None = None,
+    needs_keys: bool = True,
+) -> PreparedRun:
+    """Checks a judging of the answers in a run's folder completely, and returns it ready to begin. `models` are the
+    judges, `effort` is their reasoning effort; None: the run's own, and none for other judges. `needs_keys`: whether
+    calls will be sent. Writes nothing."""
+    manifest = read_manifest(folder)
     benchmark = manifest["specification"]["benchmark"]
-    judges = tuple(dict.fromkeys(order.judges))
-    judging.effort = order.effort
-    settings = settings_for(judges, order.sending, order.configuration, needs_keys=order.needs_keys)
+    judges = tuple(dict.fromkeys(models))
+    judging.effort = effort
+    settings = settings_for(judges, sending, configuration, needs_keys=needs_keys)
     answers = KeptAnswers(folder / RECORDS, judging)
     if not len(answers):
         raise UsageError(f"{folder}: expected answers that a judge reads, got none: nothing to judge")
@@ -78,7 +70,7 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     check_cost_is_bounded({call.model: call.max_tokens for call in calls}, settings, has_option=False)
     check_models_take(calls, settings)
     words = [f"--judge={judge}" for judge in judges]
-    words += [] if order.effort is None else [f"--judge-reasoning-effort={order.effort}"]
+    words += [] if effort is None else [f"--judge-reasoning-effort={effort}"]
     prepared = PreparedRun(
         benchmark=judged,
         out=folder,
@@ -90,7 +82,7 @@ def prepare(order: JudgingOrder) -> PreparedRun:
             "run": manifest["specification_hash"],
             "judging": dict(judging.rules),
         },
-        kept={"judges": _servers(order, settings), "sending": kept(order.sending)},
+        kept={"judges": _servers(folder, judging, judges, settings), "sending": kept(sending)},
         dataset=items.dataset,
         notes=(
             *_notes(folder, judges, judging.own, manifest),
@@ -105,15 +97,14 @@ def prepare(order: JudgingOrder) -> PreparedRun:
     return checked(prepared)
 
 
-def _servers(order: JudgingOrder, settings: Settings) -> dict[str, Any]:
+def _servers(folder: Path, judging: Judging, judges: Iterable[str], settings: Settings) -> dict[str, Any]:
     """Returns the server and effort of every judge so far. Raises UsageError if one has others than before."""
-    folder = order.folder
     before: Mapping[str, Any] = {}
     if (folder / FILES.manifest).exists():
         before = read_manifest(folder, FILES.manifest).get("options", {}).get("judges", {})
     servers = {}
-    for judge in order.judges:
-        effort, server = order.judging.effort_of(judge), access_to(judge, settings).target.specified
+    for judge in judges:
+        effort, server = judging.effort_of(judge), access_to(judge, settings).target.specified
         servers[judge] = server if effort is None else f"{server}, effort {effort}"
     for judge, server in servers.items():
         if before.get(judge, server) != server:
