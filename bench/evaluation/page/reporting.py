@@ -122,17 +122,17 @@ def read_counts(path: Path, given: Mapping[str, Any]) -> BenchmarkFolder:
 def write(
     runs: Sequence[BenchmarkFolder],
     out: Path,
-    given: Mapping[str, Any] = MappingProxyType({}),
+    readings: Mapping[str, Any] = MappingProxyType({}),
     flags: Sequence[str] = (),
     *,
     has_figures: bool = True,
 ) -> WrittenReport:
-    """Computes and writes the report, with a part for each benchmark. `given` are readings by option name, `flags` the
-    same as command-line words. Without `has_figures`, only figure files that
-    exist already are drawn again, since drawing is slow and the old ones would show other records."""
+    """Computes and writes the report, with a part for each benchmark. `readings` are those chosen, by option name;
+    `flags` the same as command-line words. Without `has_figures`, only figure files that exist already are drawn again,
+    since drawing is slow and the old ones would show other records."""
     check_is_our_page(out / PAGE)
     with calm_collector():
-        every = _contents(runs, given, flags)
+        every = _contents(runs, readings, flags)
         from ....report.page import page
 
         whole = page("; ".join(each.title for each in every), every)
@@ -149,7 +149,7 @@ def write(
     return WrittenReport(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured, not_compared)
 
 
-def _contents(runs: Sequence[BenchmarkFolder], given: Mapping[str, Any], flags: Sequence[str]) -> list[PageContents]:
+def _contents(runs: Sequence[BenchmarkFolder], readings: Mapping[str, Any], flags: Sequence[str]) -> list[PageContents]:
     """Returns the parts of the page, in the order of the registry."""
     from .part import general_part
     from .readers import with_readers
@@ -157,10 +157,10 @@ def _contents(runs: Sequence[BenchmarkFolder], given: Mapping[str, Any], flags: 
     every = []
     for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
         folders = [run for run in runs if run.benchmark is benchmark]
-        records, readings = [run.records for run in folders], own_readings(benchmark, given)
-        contents = benchmark.report(records, readings, flags)
+        records, chosen = [run.records for run in folders], own_readings(benchmark, readings)
+        contents = benchmark.report(records, chosen, flags)
         if contents is None:
-            contents = general_part(benchmark, records, readings, flags)
+            contents = general_part(benchmark, records, chosen, flags)
         every.append(with_readers(contents, benchmark, {run.path: run.manifest for run in folders}))
     return every
 
