@@ -114,43 +114,36 @@ def _folder(text: str) -> Path:
 
 
 def _import(options: argparse.Namespace, out: Path, watch: Watch) -> ImportResult:
+    from msgspec import structs
+
     from ....configuration.data_files import write_once
     from .import_report import ImportResult
 
-    gathered = _gather(options)
-    code = WITH_FAILURES if gathered.faults else DONE
-    rephrasing: ParaphraseRun | None = None
-    if options.rephrase is not None and gathered.without_paraphrases():
-        rephrasing, end = _rephrase(options, gathered, out, watch)
+    result = ImportResult(gathered=_gather(options), exit_code=DONE, out=str(out))
+    code = WITH_FAILURES if result.gathered.faults else DONE
+    if options.rephrase is not None and result.gathered.without_paraphrases():
+        rephrasing, end = _rephrase(options, result.gathered, out, watch)
+        result = structs.replace(result, rephrasing=rephrasing)
         if rephrasing.pending:
-            return ImportResult(
-                gathered=gathered,
+            return structs.replace(
+                result,
                 exit_code=end.exit_code(is_pending=True, has_failures=False),
-                out=str(out),
-                rephrasing=rephrasing,
                 interrupted_by=end.signal,
                 keeps_answers=options.sending.mode != "live",
             )
-        gathered = gathered.completed(rephrasing.paraphrases)
+        result = structs.replace(result, gathered=result.gathered.completed(rephrasing.paraphrases))
         code = WITH_FAILURES if rephrasing.failures else code
     elif options.rephrase is not None:
         from ....engine.remarks import remark
 
         remark("every issue has its paraphrases: nothing was asked")
+    gathered = result.gathered
     if not gathered.drafts:
         # If no model was asked, the input itself has nothing usable.
-        code = WRONG_USAGE if rephrasing is None else code
-        return ImportResult(gathered=gathered, exit_code=code, out=str(out), rephrasing=rephrasing)
+        return structs.replace(result, exit_code=WRONG_USAGE if result.rephrasing is None else code)
     dataset = gathered.dataset(out.stem)
     is_written = write_once(out, gathered.encoded())
-    return ImportResult(
-        gathered=gathered,
-        exit_code=code,
-        out=str(out),
-        dataset=dataset,
-        is_written=is_written,
-        rephrasing=rephrasing,
-    )
+    return structs.replace(result, exit_code=code, dataset=dataset, is_written=is_written)
 
 
 def _rephrase(
