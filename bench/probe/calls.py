@@ -27,15 +27,12 @@ _QUICK_S = 0.25
 _QUIET_WAITS = 3
 
 
-class Costs(Protocol):
-    """The interface of a price list: the most that a call can cost, in dollars."""
+class Outside(Protocol):
+    """The interface of the provider and the clock. `ask` never raises for what the provider does: that is an answer.
+    `quiet_in_s`: the seconds until the last minute holds no call of any program to the model; `worst_cost`: the most
+    that a call can cost, in dollars."""
 
     def worst_cost(self, model: str, tokens: int) -> float: ...
-
-
-class Outside(Costs, Protocol):
-    """The interface of the provider and the clock. `ask` never raises for what the provider does: that is an answer.
-    `quiet_in_s`: the seconds until the last minute holds no call of any program to the model."""
 
     def quiet_in_s(self, model: str) -> float: ...
 

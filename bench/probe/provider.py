@@ -47,7 +47,7 @@ class Costs:
         price = self.price(model)
         if price is None:
             return 0.0
-        [text] = _taken(by_length(FixedLength(TOKENS_MIN), Random(0)), 1)
+        text = next(by_length(FixedLength(TOKENS_MIN), Random(0)))
         whole = text * (-(-max(tokens, TOKENS_MIN) // TOKENS_MIN))
         call = Call(model, whole, max_tokens=output_of(model, self._settings))
         return worst_cost(call, price, TokenEstimate()) or 0.0
@@ -144,7 +144,3 @@ def output_of(model: str, settings: Settings) -> int:
 
 def _limits(heard: list[AttemptReport]) -> tuple[Limit, ...]:
     return heard[-1].limits if heard else ()
-
-
-def _taken(texts: Iterator[str], count: int) -> list[str]:
-    return [next(texts) for _ in range(count)]

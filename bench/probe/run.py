@@ -12,9 +12,9 @@ from .answers import SMALL
 from .calls import Bounds, Caps, ModelCalls, ModelEnd, Outside, Watcher
 from .headers import is_unused, left_of, limit_of, window_of
 from .least import MINUTE_S
-from .request_search import RequestSearch
 from .result import FoundQuota
-from .token_search import TokenSearch
+from .search import Search
+from .token_search import TokenSearch, free_s
 
 # A minute and the way of a call.
 _REST_S = MINUTE_S + 1.0
@@ -65,7 +65,7 @@ class Probe:
         if not is_unused(first):
             # What others sent before the probe no longer counts then.
             await calls.wait(rested_s)
-        requests = RequestSearch(calls, quota.header_rpm, bounds.requests, left_of("requests", first))
+        requests = Search(calls, quota.header_rpm, bounds.requests, left_of("requests", first))
         quota.rpm = await requests.run()
         quota.tested_rpm = requests.tested
         quota.burst = None if quota.rpm is None else requests.burst
@@ -73,7 +73,7 @@ class Probe:
         if not calls.has_usage or (quota.rpm is None and requests.refusals()):
             # A refusal of tokens could not be told from one of requests.
             return
-        await calls.wait(requests.free_s())
+        await calls.wait(free_s(requests, calls))
         most = max(_WORTH, _WORTH_A_REQUEST * requests.limit) if math.isinf(bounds.tokens) else bounds.tokens
         left = left_of("tokens", calls.seen)
         tokens = TokenSearch(calls, quota.header_tpm, most, left, largest=bounds.tokens_a_call, requests=requests)

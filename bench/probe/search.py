@@ -1,17 +1,15 @@
 """Finds one quota of a model, requests or tokens: a burst to the first refusal, then polls, each to the next.
 
-Owns when how much is sent, and when the answers show enough. What follows from them: least. Knows no caps, no money and
-no provider.
+Owns when how much is sent, and when the answers show enough. What follows from them: least. Caps, money and the pauses
+that a provider asks for: calls.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
 
-from .answers import TimedAnswer
+from .answers import SMALL, TimedAnswer
+from .calls import ModelCalls
 from .least import MINUTE_S, Least, Use, late_s, least, most
 
 # A poll comes so long after a refusal, and each later one after twice the time, up to half of a window of ten seconds:
@@ -37,37 +35,16 @@ _PARTS, _AGAIN = 12, 2
 SPARE_S = 0.1
 
 
-class Sender(Protocol):
-    """The interface of what sends calls to one model. `send` begins calls together and returns whether more may follow:
-    none of the burst was refused or failed yet. `answers` waits for all calls in flight and returns what was answered
-    since the last time. `sent_at`: when each call was sent, also of those in flight; `seen`: all answers so far;
-    `earliest_s`: when the provider's pause is over."""
-
-    sent_at: list[float]
-    seen: list[TimedAnswer]
-
-    @property
-    def earliest_s(self) -> float: ...
-
-    def now(self) -> float: ...
-
-    async def wait(self, until_s: float) -> None: ...
-
-    async def send(self, sizes: Sequence[int]) -> bool: ...
-
-    async def answers(self) -> list[TimedAnswer]: ...
-
-
-class Search(ABC):
-    """The search for one quota. `header`, `left`: the limit a minute and what is left of it, as headers report (None:
-    they don't); no minute is sent more than `most`.
+class Search:
+    """The search for one quota: of requests, unless a subclass counts something else. `header`, `left`: the limit a
+    minute and what is left of it, as headers report (None: they don't); no minute is sent more than `most`.
     `low`: the least limit under each rule; `burst`: what is admitted at once after a rest; `refills`: whether something
     came back before a minute was over, more than once."""
 
     # The share of an amount by which the provider's count may differ from the one that it reports.
     unsure = 0.0
 
-    def __init__(self, sender: Sender, header: float | None, most: float, left: float | None = None) -> None:
+    def __init__(self, sender: ModelCalls, header: float | None, most: float, left: float | None = None) -> None:
         self._sender = sender
         self._before, self._sent_before = len(sender.seen), len(sender.sent_at)
         self._left = math.inf if left is None else max(1.0, left)
@@ -91,31 +68,33 @@ class Search(ABC):
         """The most that was admitted within a minute."""
         return int(least(self.uses()).sliding)
 
-    @abstractmethod
+    # A quota of requests is counted so; one of tokens: token_search.
+
     def step(self) -> float:
         """Returns the smallest amount worth sending."""
+        return 1.0
+
+    def first(self) -> float:
+        """Returns the amount to begin with where no header names a limit."""
+        return 1.0
 
     @property
     def growth(self) -> float:
         return _GROWTH
-
-    @abstractmethod
-    def sizes(self, amount: float, *, in_parts: bool) -> list[int]:
-        """Returns the prompt sizes of calls that use about this amount, if possible `in_parts` of which a refusal shows
-        more; none if it is below the smallest call."""
-
-    @abstractmethod
-    def amount_of_size(self, size: int) -> float:
-        """Returns what a call of this prompt size probably uses."""
 
     @property
     def is_short_of_calls(self) -> bool:
         """Whether more can be sent soon, when calls are free again."""
         return False
 
-    @abstractmethod
-    def first(self) -> float:
-        """Returns the amount to begin with where no header names a limit."""
+    def sizes(self, amount: float, *, in_parts: bool) -> list[int]:
+        """Returns the prompt sizes of calls that use about this amount, if possible `in_parts` of which a refusal shows
+        more; none if it is below the smallest call."""
+        return [SMALL] * math.floor(amount + 1e-6)
+
+    def amount_of_size(self, size: int) -> float:
+        """Returns what a call of this prompt size probably uses."""
+        return 1.0
 
     def amount_of(self, one: TimedAnswer) -> float:
         """Returns what the call used, or would have used if it was refused."""
@@ -123,7 +102,6 @@ class Search(ABC):
 
     def note_failures(self, sizes: list[int]) -> None:
         """Notes the prompt sizes of calls that failed."""
-        return
 
     def uses(self) -> list[Use]:
         seen = [one for one in self._sender.seen if one.is_admitted] + self.refusals()
@@ -217,9 +195,9 @@ class Search(ABC):
             answers = await sender.answers()
             self.note_failures([one.size for one in answers if one.answer.verdict == "failed"])
             over = self._over = min((self.amount_of(one) for one in answers if one.is_refused), default=math.inf)
-            given = sum(self.amount_of(one) for one in answers if one.is_admitted)
-            sent += given
-            self._given += given
+            admitted = sum(self.amount_of(one) for one in answers if one.is_admitted)
+            sent += admitted
+            self._given += admitted
             if is_poll and self._is_enough():
                 break
             if over < math.inf:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 
 from .answers import SMALL, TimedAnswer
+from .calls import ModelCalls
 from .least import MINUTE_S
-from .request_search import SHARE, RequestSearch
-from .search import STEP, Search, Sender
+from .search import SPARE_S, STEP, Search
 
+# The search needs about so many calls a minute, and leaves a fifth of those that may be sent.
+_CALLS, _SHARE = 300, 0.8
 # With fewer calls a minute a burst doubles.
 _FEW_CALLS = 60
 # An amount is sent in up to so many calls, each smaller than the one before it by this ratio.
@@ -30,18 +32,18 @@ class TokenSearch(Search):
 
     def __init__(
         self,
-        sender: Sender,
+        sender: ModelCalls,
         header: float | None,
         most: float,
         left: float | None,
         *,
         largest: int,
-        requests: RequestSearch,
+        requests: Search,
     ) -> None:
         super().__init__(sender, header, most, left)
         self._largest = largest
         self._requests = requests
-        self._calls_most = SHARE * requests.limit
+        self._calls_most = _SHARE * requests.limit
         small = [one.answer.tokens - one.size for one in sender.seen if one.is_admitted]
         self._beside = max(small, default=0)
 
@@ -96,7 +98,7 @@ class TokenSearch(Search):
             in_flight = len(sender.sent_at) - len(sender.seen)
             recent = sum(one.is_admitted and one.done_s > now_s - MINUTE_S for one in sender.seen)
             return self._requests.limit - 1 - recent - in_flight
-        level = at_once = self._requests.calls_free
+        level = at_once = _at_once(self._requests)
         times = sender.sent_at[self._sent_before :]
         at_s = times[0] if times else now_s
         for sent_s in times:
@@ -106,3 +108,19 @@ class TokenSearch(Search):
 
     def first(self) -> float:
         return max(self._used() / 2, 10 * self.step())
+
+
+def _at_once(requests: Search) -> float:
+    """Returns how many calls a bucket has at `free_s`."""
+    return _SHARE * min(_CALLS, requests.burst)
+
+
+def free_s(requests: Search, sender: ModelCalls) -> float:
+    """Returns when so many calls are free again as the search for tokens needs."""
+    limit, now_s = requests.limit, sender.now()
+    if requests.refills:
+        return now_s + _at_once(requests) * MINUTE_S / max(1.0, limit)
+    wanted = min(_CALLS, _SHARE * limit)
+    done = sorted(one.done_s for one in sender.seen if one.is_admitted)
+    too_many = 0 if math.isinf(limit) else len(done) - math.floor(limit - wanted)
+    return done[too_many - 1] + MINUTE_S + SPARE_S if too_many > 0 else now_s

@@ -71,6 +71,8 @@ class ProbedProvider:
         # Of calls that came sooner than a refusal had asked for.
         self.too_early = 0
         self.admitted_at: list[tuple[float, int]] = []
+        # When the last call was answered.
+        self.ended_s = 0.0
         self._random = random.Random(seed)
         self._not_before = 0.0
         self._others_at = self.manners.starts_at_s
@@ -98,7 +100,9 @@ class ProbedProvider:
             return Answer("failed", detail="the key is refused (401): give another", is_fatal=True)
         if self._random.random() < self.manners.fails:
             return Answer("failed", detail="the provider answers 500: try later")
-        return await self._decided(self.now() + self.manners.starts_at_s, tokens + self._random.randrange(12, 15))
+        answer = await self._decided(self.now() + self.manners.starts_at_s, tokens + self._random.randrange(12, 15))
+        self.ended_s = self.now()
+        return answer
 
     async def _reach(self) -> None:
         """A call's way from the one who asks to the one who decides."""
