@@ -10,7 +10,7 @@ from typing import Any
 
 from ...bench.evaluation.door.run_counts import entry_of
 from ...bench.evaluation.running.execution import RunResult, counts_of
-from ...bench.evaluation.running.kept_scores import SCORES
+from ...bench.evaluation.running.scoring import SCORES
 from ...bench.evaluation.running.stop_reasons import (
     ending_as_json,
     failures_as_json,

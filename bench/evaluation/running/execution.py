@@ -32,8 +32,8 @@ from ..door.run_counts import RunCounts
 from ..door.watch import Watch, unwatched
 from .cost_bound import worst_calls
 from .journals import read_done
-from .kept_scores import SCORES, write_scores
 from .recount import count_run
+from .scoring import SCORES, write_scores
 from .sending import send_items
 from .served import compared_names, stated_in
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import orjson
 from msgspec import structs
 
 from ....configuration.errors import UsageError
+from ....engine.folder_file import keep_whole
 from ....engine.remarks import remark
 from ....engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ..door.benchmark import ItemBenchmark
@@ -23,6 +25,12 @@ from ..door.served_rows import ScoredRun
 from .journals import decoded, each_once
 from .record_lines import record_lines
 from .served import rows_in
+
+SCORES = "scores.json"
+
+
+def write_scores(folder: Path, scores: dict[str, Any]) -> None:
+    keep_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 def part_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:

@@ -45,8 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.door.registry import benchmark_of, check_readings, counts_reader, own_readings
     from ....bench.evaluation.page.reporting import check_hold_different_runs
     from ....bench.evaluation.page.unlike_sources import unlike
-    from ....bench.evaluation.running.kept_scores import SCORES, write_scores
-    from ....bench.evaluation.running.scoring import score_folder
+    from ....bench.evaluation.running.scoring import SCORES, score_folder, write_scores
     from ...batch.place import check_is_no_batch
 
     declared = of_folders(options.folders)
