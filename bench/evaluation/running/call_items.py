@@ -1,21 +1,23 @@
-"""Sends items of one call each, made with `call` and `record`, as a stream without a task for each item.
+"""Sends items of one call each, made with `call` and `record`: one stream for each pair, no task for each item.
 
-A defect in the benchmark's code writes no line and ends all pairs; an answer that could
-not become a record stays in the cache.
+A pair that stops or is slow delays no other; a fault of this machine ends all. A defect in the benchmark's code writes
+no line and ends all pairs; an answer that could not become a record stays in the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, structs
 
 from ....engine.call import Call, Outcome
-from ....engine.fault import LocalFault, Stop
+from ....engine.fault import LocalFault, Stop, Stopped, StopReason
 from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFolder
+from ....engine.sink import Sink
 from ..door.ask import check_pair
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, defect_of
@@ -23,7 +25,14 @@ from ..door.item import Item
 from ..door.outside import CallCosts
 from ..door.record import StepPlace, WholeLine, failed_call
 from .journals import encode
-from .sweep import StreamRunner, send_calls
+
+
+class StreamRunner(Protocol):
+    """The interface of the engine's methods that send streams of calls and end a run."""
+
+    def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]: ...
+
+    def halt(self, reason: StopReason, detail: str) -> None: ...
 
 
 class _ItemTag(NamedTuple):
@@ -117,3 +126,29 @@ class CallSweep(Struct):
         if self._defect is None:
             self._defect = error
             self._runner.halt("interrupted", str(error))
+
+
+async def send_calls(runner: StreamRunner, streams: Mapping[Pair, Iterable[Call]], sink: Sink) -> list[Stop]:
+    """Sends the calls of all pairs side by side, each pair's read lazily; `sink` gets each outcome. Returns the stops
+    that left calls pending (empty: none). A fault of our own machine ends all pairs and is raised as LocalFault after
+    their end."""
+    stops: dict[tuple[str, str], Stop] = {}
+    faults: list[LocalFault] = []
+
+    async def send_pair(pair: Pair, calls: Iterable[Call]) -> None:
+        try:
+            async for _ in runner.run(calls, sink):
+                pass
+        except Stopped as error:
+            stops.update({(stop.lane, stop.reason): stop for stop in error.stops})
+        except LocalFault as fault:
+            # All pairs write to the same place: the others finish their calls in flight and send nothing more.
+            runner.halt("local_fault", str(fault))
+            faults.append(fault)
+
+    async with asyncio.TaskGroup() as group:
+        for pair, calls in streams.items():
+            group.create_task(send_pair(pair, calls), name=f"sending to {pair}")
+    if faults:
+        raise faults[0]
+    return list(stops.values())

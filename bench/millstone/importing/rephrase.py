@@ -14,7 +14,7 @@ from pathlib import Path
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
 from ...evaluation.data.model_json import lists_in
-from ...evaluation.running.sweep import StreamRunner
+from ...evaluation.running.call_items import StreamRunner
 from ..checks import plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
 from ..orientation import by_wording, judge

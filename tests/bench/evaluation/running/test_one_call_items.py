@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 
-from millstream.bench.evaluation.running.sweep import send_calls
+from millstream.bench.evaluation.running.call_items import send_calls
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
 from millstream.engine.runs.pairs import Pair
