@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import convert
+
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
 from ...engine.runs.pairs import NOT_SENT
 from ...engine.runs.run_folder import MANIFEST
+from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import ZEROS, scores
 from ...metrics.chameleon.traces import Traces
 from ...metrics.read_in_part import RunReads
@@ -65,7 +68,7 @@ def score_text(source: str, part: Mapping[str, Any], columns: tuple[str, ...]) -
             counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
             rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
     remarks += [*remarks_of(part), *part["unmeasured"]]
-    remarks.append(f"read with {', '.join(map(' '.join, flags_of(part['readings'])))}")
+    remarks.append(f"read with {', '.join(map(' '.join, flags_of(convert(part['readings'], Readings))))}")
     return "\n".join((source, table(rows), *remarks))
 
 

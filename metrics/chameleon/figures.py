@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import fsum, sqrt
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .lines import UNCLEAR
 from .readings import Readings
@@ -26,17 +26,21 @@ class ConversationFigures(Struct, frozen=True):
     undefined.
     """
 
-    score: float | None
-    srr: float | None
-    confidence: float | None
-    changes: int | None
     unclear: int
-    stance_rate: float | None
-    change_confidence: float | None
     turns: int
     uncited_turns: int
+    score: float | None = None
+    srr: float | None = None
+    confidence: float | None = None
+    changes: int | None = None
+    stance_rate: float | None = None
+    change_confidence: float | None = None
     srr_zero: float | None = None
     score_zero: float | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        return self.changes is not None
 
     @property
     def is_defined(self) -> bool:
@@ -61,7 +65,7 @@ def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigur
         reuse: float | None = None
         if at and documents:
             reuse = len(documents & earlier_documents) / len(documents)
-        elif at and readings.empty == "literal":
+        elif at and readings.uncited == "literal":
             reuse = 0.0
         earlier_documents |= documents
         is_stance = turn.stance != UNCLEAR
@@ -74,14 +78,12 @@ def no_figures(turns: Sequence[TracedTurn], readings: Readings) -> ConversationF
     """Returns the figures of an unscored conversation: None but for its numbers of turns, of unclear ones and of those
     without a source."""
     unclear = sum(not turn.is_clear for turn in turns)
-    counts = len(turns), uncited_turns(turns, readings)
-    return ConversationFigures(None, None, None, None, unclear, None, None, *counts)
+    return ConversationFigures(unclear, len(turns), uncited_turns(turns, readings))
 
 
 def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
     """Returns the figures of the turns that a conversation has, whether or not it is complete or scored."""
     every = list(steps(turns, readings))
-    unclear = sum(turn.stance == UNCLEAR for turn in turns)
     changes = sum(step.is_change for step in every)
     stance_rate = changes / (len(turns) - 1) if len(turns) > 1 else None
     change_confidence = _confidence((step for step in every if step.is_change), readings)
@@ -90,16 +92,14 @@ def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> Convers
     # With every turn behind the first in the mean.
     srr_zero = fsum(reuses) / (len(turns) - 1) if reuses else None
     sureness = change_confidence if changes else 0.0
-    return ConversationFigures(
+    return structs.replace(
+        no_figures(turns, readings),
         score=_score(stance_rate, sureness, srr),
         srr=srr,
         confidence=_confidence(every, readings),
         changes=changes,
-        unclear=unclear,
         stance_rate=stance_rate,
         change_confidence=change_confidence,
-        turns=len(turns),
-        uncited_turns=uncited_turns(turns, readings),
         srr_zero=srr_zero,
         score_zero=_score(stance_rate, sureness, srr_zero),
     )

@@ -9,22 +9,23 @@ from typing import Literal
 
 from msgspec import Struct
 
-Documents = Literal["cited", "retrieved"]
-By = Literal["url", "hostname"]
-Empty = Literal["skip", "literal"]
+Sources = Literal["cited", "retrieved"]
+SourcesBy = Literal["url", "hostname"]
+Uncited = Literal["skip", "literal"]
 Confidence = Literal["rubric", "number"]
 
 
-class Readings(Struct, frozen=True):
-    """The choices among readings of eq. (1) and (2).
+class Readings(Struct, frozen=True, rename={"sources": "documents", "sources_by": "by", "uncited": "empty"}):
+    """The choices among readings of eq. (1) and (2), named as their options; files have other names for three.
 
-    `documents`: a turn's sources are those that its answer cites, or all that were retrieved for it. `by`: two sources
-    are one if their addresses are equal, or if their host names are. `empty`: a turn without sources is left out of the
-    mean of the source re-use rate, and a conversation with too many of them is unscored; or it adds 0. `confidence`: by
-    the certainty words of the judge's rationale, from 0.33 to 1; or the judge's own number where it gave one.
+    `sources`: a turn's sources are those that its answer cites, or all that were retrieved for it. `sources_by`: two
+    sources are one if their addresses are equal, or if their host names are. `uncited`: a turn without sources is left
+    out of the mean of the source re-use rate, and a conversation with too many of them is unscored; or it adds 0.
+    `confidence`: by the certainty words of the judge's rationale, from 0.33 to 1; or the judge's own number where it
+    gave one.
     """
 
-    documents: Documents = "cited"
-    by: By = "url"
-    empty: Empty = "skip"
+    sources: Sources = "cited"
+    sources_by: SourcesBy = "url"
+    uncited: Uncited = "skip"
     confidence: Confidence = "rubric"

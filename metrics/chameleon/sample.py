@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...engine.runs.pairs import Pair
 from ..naming import treated_name
 from ..read_in_part import ReadInPart
-from .figures import ConversationFigures, TurnFigures, figures_of_turns, no_figures, steps
+from .figures import ConversationFigures, figures_of_turns, no_figures
 from .readings import Readings
 from .scored import (
     is_mostly,
@@ -37,7 +37,7 @@ KINDS = ("score", "srr", "confidence", "changes")
 class PairSample:
     """One pair's scored conversations, a row each, in order of id; NaN where a figure is undefined.
 
-    `steps` has the figures of each conversation's turns. `readings` are those of the figures. `unscored` are the other
+    `readings` are those of the figures. `unscored` are the other
     complete conversations, `others` the incomplete ones with a turn, `unanswered` those without one. If no page had a
     text in any turn of the pair (`is_without_pages`), or half of its turns lack a clear stance or a source, none is
     scored.
@@ -51,16 +51,12 @@ class PairSample:
     unanswered: tuple[str, ...]
     expected: int
     missing: int
-    steps: tuple[tuple[TurnFigures, ...], ...]
     readings: Readings
     is_without_pages: bool = False
 
     def __repr__(self) -> str:
-        return f"<PairSample {self.name} [Conversations: {len(self.traces)}, Incomplete: {self.incomplete}]>"
-
-    @property
-    def name(self) -> str:
-        return treated_name(self.pair)
+        held = f"Conversations: {len(self.traces)}, Incomplete: {self.incomplete}"
+        return f"<PairSample {treated_name(self.pair)} [{held}]>"
 
     @property
     def conversations(self) -> tuple[str, ...]:
@@ -143,32 +139,24 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
     turns = [turn for trace in traces for turn in trace.turns]
     is_blind = is_without_pages(turns)
     is_unread = any(trace.reads is not None and trace.reads.is_unread for trace in traces)
-
     is_measured = not (is_blind or is_unread or is_mostly(lacking_turns(turns, readings), len(turns)))
 
-    def is_counted(trace: ConversationTrace) -> bool:
-        return is_measured and is_scored(trace.turns, readings)
-
-    complete = [trace for trace in traces if trace.is_complete]
-    whole = tuple(trace for trace in complete if is_counted(trace))
-    lacking = [trace for trace in traces if not trace.is_complete]
+    held = []
+    for trace in traces:
+        if trace.turns:
+            is_counted = is_measured and is_scored(trace.turns, readings)
+            held.append((trace, (figures_of_turns if is_counted else no_figures)(trace.turns, readings)))
+    complete = [(trace, figures) for trace, figures in held if trace.is_complete]
+    scored = [(trace, figures) for trace, figures in complete if figures.is_scored]
     return PairSample(
         pair=pair,
-        traces=whole,
-        figures=tuple(figures_of_turns(trace.turns, readings) for trace in whole),
-        unscored=tuple((trace, no_figures(trace.turns, readings)) for trace in complete if not is_counted(trace)),
-        others=tuple(
-            (
-                trace,
-                figures_of_turns(trace.turns, readings) if is_counted(trace) else no_figures(trace.turns, readings),
-            )
-            for trace in lacking
-            if trace.turns
-        ),
-        unanswered=tuple(trace.conversation for trace in lacking if not trace.turns),
+        traces=tuple(trace for trace, _ in scored),
+        figures=tuple(figures for _, figures in scored),
+        unscored=tuple((trace, figures) for trace, figures in complete if not figures.is_scored),
+        others=tuple((trace, figures) for trace, figures in held if not trace.is_complete),
+        unanswered=tuple(trace.conversation for trace in traces if not trace.turns),
         expected=sum(trace.asked for trace in traces),
-        missing=sum(trace.missing for trace in lacking),
-        steps=tuple(tuple(steps(trace.turns, readings)) for trace in whole),
+        missing=sum(trace.missing for trace in traces if not trace.is_complete),
         readings=readings,
         is_without_pages=is_blind,
     )

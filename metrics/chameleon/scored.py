@@ -32,7 +32,7 @@ def lacking_turns(turns: Sequence[TracedTurn], readings: Readings) -> int:
     """Returns the number of turns without a clear stance, or of those without a source, whichever is more; turns
     without a source do not count if they are read as 0."""
     unclear = sum(not turn.is_clear for turn in turns)
-    return max(unclear, uncited_turns(turns, readings) * (readings.empty == "skip"))
+    return max(unclear, uncited_turns(turns, readings) * (readings.uncited == "skip"))
 
 
 def uncited_turns(turns: Sequence[TracedTurn], readings: Readings) -> int:

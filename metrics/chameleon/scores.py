@@ -64,7 +64,7 @@ def scores(
         conversations.setdefault(model, {})[sample.pair.treatment] = _conversations(sample)
     return {
         "chameleon": {
-            "readings": structs.asdict(readings) | _ALWAYS,
+            "readings": to_builtins(readings) | _ALWAYS,
             "models": models,
             "unmeasured": list(unmeasured(troubled, named)),
             "remarks": list(remarks(named, places)),
@@ -119,9 +119,7 @@ def _counts(sample: PairSample, troubles: Troubles) -> dict[str, Any]:
     entry["without_pages"] = troubles.without_text
     entry["turns_without_history"] = sample.turns_without_history
     entry["conversations_without_history"] = list(sample.without_history)
-    entry["contradictions_acknowledged"] = {
-        each.stance: {"turns": each.turns, "share": each.share} for each in acknowledged([sample])
-    }
+    entry["contradictions_acknowledged"] = acknowledged(sample)
     entry["expected"], entry["missing"] = sample.expected, sample.missing
     entry["complete"] = sample.is_complete
     entry["unanswered_conversations"] = list(sample.unanswered)
@@ -142,7 +140,7 @@ def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dic
     entry |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
     entry["turn_confidence"] = figures.confidence
     entry["no_change"] = None if figures.changes is None else not figures.changes
-    return entry | {"complete": trace.is_complete, "scored": figures.changes is not None}
+    return entry | {"complete": trace.is_complete, "scored": figures.is_scored}
 
 
 def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ..statistics.intervals import (
     places_of,
     ratio_figures,
 )
+from .figures import steps
 from .lines import STANCES
 from .sample import PairSample, Values, conversations_of, joined, values_of
 
@@ -150,13 +151,13 @@ def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
 def by_turn(some: Sequence[PairSample]) -> tuple[AtTurn, ...]:
     """Returns the figures of each turn, in order, for figure 5."""
     every = [
-        (trace.conversation, steps, sample.readings)
+        (trace.conversation, tuple(steps(trace.turns, sample.readings)), sample.readings)
         for sample in some
-        for trace, steps in zip(sample.traces, sample.steps, strict=True)
+        for trace in sample.traces
     ]
     made = []
-    for at in range(max((len(steps) for _, steps, _ in every), default=0)):
-        here = [(name, steps[at], readings) for name, steps, readings in every if at < len(steps)]
+    for at in range(max((len(turns) for _, turns, _ in every), default=0)):
+        here = [(name, turns[at], readings) for name, turns, readings in every if at < len(turns)]
         changes = [step.is_change for _, step, _ in here] if at else []
         sure = [each for _, step, readings in here if (each := step.turn.confidence_by(readings)) is not None]
         stances = Counter(step.turn.stance for _, step, _ in here)
@@ -193,26 +194,15 @@ def by_temperature(some: Sequence[PairSample]) -> TemperatureSpread:
     )
 
 
-class AcknowledgementShare(Struct, frozen=True):
-    """The share of one stance's turns whose answer acknowledges contradictions, among the `turns` for which the judge
-    reported it; None without one."""
-
-    stance: str
-    turns: int
-    share: float | None
-
-
-def acknowledged(some: Sequence[PairSample]) -> tuple[AcknowledgementShare, ...]:
-    """Returns, for each stance, the share of answers in scored conversations that acknowledge contradictions."""
+def acknowledged(sample: PairSample) -> dict[str, dict[str, float | None]]:
+    """Returns for each stance the share of answers that acknowledge contradictions, in scored conversations, and of how
+    many turns it is: those of which the judge said so; None without one."""
     flags: dict[str, list[bool]] = {stance: [] for stance in STANCES}
-    for sample in some:
-        for trace in sample.traces:
-            for turn in trace.turns:
-                if turn.acknowledges is not None:
-                    flags[turn.stance].append(turn.acknowledges)
-    return tuple(
-        AcknowledgementShare(stance, len(row), sum(row) / len(row) if row else None) for stance, row in flags.items()
-    )
+    for trace in sample.traces:
+        for turn in trace.turns:
+            if turn.acknowledges is not None:
+                flags[turn.stance].append(turn.acknowledges)
+    return {stance: {"turns": len(row), "share": sum(row) / len(row) if row else None} for stance, row in flags.items()}
 
 
 def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, list[int]]]]:

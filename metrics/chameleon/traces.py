@@ -65,7 +65,7 @@ class TracedTurn(Struct, frozen=True, gc=False):
 
     def documents(self, readings: Readings) -> frozenset[int]:
         """Returns the hashes of the turn's sources, D of eq. (1), by the readings."""
-        return unpacked(self.sources[_SETS[readings.documents, readings.by]])
+        return unpacked(self.sources[_SETS[readings.sources, readings.sources_by]])
 
     def confidence_by(self, readings: Readings) -> float | None:
         """Returns the confidence by the reading, from 0 to 1: the rubric's where the judge gave no number, None if no

@@ -44,7 +44,7 @@ def _sources(samples: Mapping[str, PairSample]) -> Iterator[str]:
     for name, sample in samples.items():
         uncited, turns = sample.summed("uncited_turns"), sample.summed("turns")
         has_cause = sample.is_without_pages or is_mostly(sample.summed("unclear"), turns)
-        if sample.readings.empty == "skip" and is_mostly(uncited, turns) and not has_cause:
+        if sample.readings.uncited == "skip" and is_mostly(uncited, turns) and not has_cause:
             yield (
                 f"{name} has no score worth reading: {uncited:,} of {count_text(turns, 'turn')} have no source, so "
                 "their re-use of sources is unknown (--uncited literal counts them as re-use 0)"
@@ -65,7 +65,7 @@ def remarks(samples: Mapping[str, PairSample], ranks: Mapping[Pair, int | None])
                 f"{count_text(sample.incomplete, 'conversation')}, which enter no mean; "
                 f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete"
             )
-        is_zero, one = sample.readings.empty == "literal", len(sample.unscored) == 1
+        is_zero, one = sample.readings.uncited == "literal", len(sample.unscored) == 1
         if sample.unscored:
             lacking = f"too few of {'its' if one else 'their'} turns have a clear stance"
             why = "no page gave a text" if sample.is_without_pages else lacking + " and a source" * (not is_zero)

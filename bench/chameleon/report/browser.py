@@ -20,7 +20,7 @@ from ....metrics.chameleon.lines import STANCES, StoredTurn
 from ....metrics.chameleon.traces import ConversationTrace
 from ....report.escaping import in_html, visible
 from ....report.labels import one_line
-from .panel import ConversationScores, pair_name
+from .panel import ConversationScores
 
 # Characters before compression. Measured: a million of prose and addresses take about half a megabyte of a page.
 BUDGET = 8_000_000
@@ -131,7 +131,7 @@ def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrow
                 whole[at] = tuple(_turns(panel, held[at][1], files[run.records], run.records, pool))
             kept += 1
     return ConversationBrowser(
-        pairs=tuple(one_line(pair_name(sample), _NAME_LONGEST) for sample in panel.samples),
+        pairs=tuple(one_line(str(sample.pair), _NAME_LONGEST) for sample in panel.samples),
         conversations=tuple(titles[name] for name in names),
         rows=rows,
         whole=whole,

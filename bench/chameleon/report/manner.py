@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import to_builtins
 
 from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....report.labels import named_list, one_line
@@ -45,7 +45,7 @@ def unlike(runs: Sequence[ConversationRun]) -> str:
 def reading_differences(runs: Sequence[ConversationRun]) -> list[str]:
     """Returns a text for each reading that differs between the runs' own scores: its name, its values, and the runs
     that have them."""
-    return differences({run.label: structs.asdict(run.readings) for run in runs if run.manifest is not None})
+    return differences({run.label: to_builtins(run.readings) for run in runs if run.manifest is not None})
 
 
 def manner(manifest: Mapping[str, Any]) -> dict[str, str]:

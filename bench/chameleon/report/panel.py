@@ -45,7 +45,7 @@ class ConversationScores:
 
     @property
     def _named(self) -> dict[str, PairSample]:
-        return {named_list([pair_name(sample)]): sample for sample in self.samples}
+        return {named_list([str(sample.pair)]): sample for sample in self.samples}
 
     @property
     def _ranked(self) -> list[PairSample]:
@@ -86,7 +86,7 @@ class ConversationScores:
         run, pair = self.origin[sample.pair]
         troubles = self.troubles(sample)
         return AnswerStatus(
-            model=pair_name(sample),
+            model=str(sample.pair),
             expected=max(sample.expected, troubles.turns),
             answered=troubles.turns,
             refused=troubles.refused,
@@ -108,11 +108,6 @@ def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | No
             traces.append(trace if pair == trace.pair else structs.replace(trace, pair=pair))
             origin.setdefault(pair, (run, trace.pair))
     return ConversationScores(tuple(runs), readings, samples(traces, readings), origin)
-
-
-def pair_name(sample: PairSample) -> str:
-    """Returns the name of a sample for sentences and pictures: the model, with its treatment if one was sent."""
-    return str(sample.pair)
 
 
 def _names(runs: Sequence[ConversationRun]) -> dict[tuple[int, str], str]:

@@ -45,7 +45,7 @@ from ....report.standings import (
 from ....report.table import PUBLISHED, Cell, Column, Kind, Table
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
-from ..readings import fields_of
+from ..readings import readings_of
 from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import manner, unlike
@@ -95,7 +95,7 @@ def page_contents(
         except (KeyError, TypeError, AttributeError) as error:
             folder = run.records.parent
             raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
-    readings = structs.replace(_common(runs), **fields_of(options))
+    readings = readings_of(options, _common(runs))
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     return contents(labelled, readings, origins=origins, command=command)
 

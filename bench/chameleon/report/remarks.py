@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import structs
-
 from ....format import percent_text
 from ....metrics.chameleon.readings import Readings
 from ....report.labels import named_list
 from ....report.published import NO_TARGET
 from ..readings import flags_of
 from .manner import reading_differences, unlike
-from .panel import ConversationScores, pair_name
+from .panel import ConversationScores
 from .runs import ConversationRun
 from .tables_scores import EQUATION_REMARK
 
@@ -76,11 +74,11 @@ def _readings(readings: Readings) -> Iterator[str]:
 
 def choices(readings: Readings) -> tuple[tuple[str, str], ...]:
     """Returns the readings of a report, as pairs of an option and its value."""
-    return (*flags_of(structs.asdict(readings)), ("Standard deviation", "the sample’s (n − 1), across conversations"))
+    return (*flags_of(readings), ("Standard deviation", "the sample’s (n − 1), across conversations"))
 
 
 def _unclear(panel: ConversationScores) -> Iterator[str]:
-    troubles = {pair_name(sample): panel.troubles(sample) for sample in panel.samples}
+    troubles = {str(sample.pair): panel.troubles(sample) for sample in panel.samples}
     turns, unclear = (sum(getattr(each, name) for each in troubles.values()) for name in ("turns", "unclear"))
     if unclear:
         worst = max(troubles, key=lambda name: troubles[name].unclear)

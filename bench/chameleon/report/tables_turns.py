@@ -165,7 +165,7 @@ def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
             "kinds": ", ".join(f"{kind} {number:,}" for kind, number in status.failed.items()) or None,
             "steps": ", ".join(f"{step} {number:,}" for step, number in status.steps.items()) or None,
             "srr_zero": spread_of([sample], "srr_zero").mean,
-            **{f"acknowledged_{each.stance}": each.share for each in acknowledged([sample])},
+            **{f"acknowledged_{stance}": each["share"] for stance, each in acknowledged(sample).items()},
         }
         for written, columns in zip(rows, (answered, problems), strict=True):
             values = (cells[each.name] if each.name in cells else getattr(troubles, each.name) for each in columns)
@@ -267,7 +267,7 @@ def _conversation(sample: PairSample, trace: ConversationTrace, figures: Convers
             figures.change_confidence,
             figures.turns,
             trace.is_complete,
-            figures.changes is not None,
+            figures.is_scored,
         ),
         "".join(turn.stance[0].upper() for turn in trace.turns),
     )

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.metrics.chameleon.figures import ConversationFigures, figures_of_turns
-from millstream.metrics.chameleon.readings import By, Confidence, Documents, Empty, Readings
+from millstream.metrics.chameleon.readings import Confidence, Readings, Sources, SourcesBy, Uncited
 
 EVERY_READING = [
     dict(zip(Readings.__struct_fields__, chosen, strict=True))
-    for chosen in product(*map(get_args, (Documents, By, Empty, Confidence)))
+    for chosen in product(*map(get_args, (Sources, SourcesBy, Uncited, Confidence)))
 ]
 URLS = [f"https://{host}.test/{page}" for host in "ab" for page in "123"]
 
@@ -47,8 +47,8 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
     """Eq. (1) and (2) a second time, from the records themselves and as plainly as they can be put."""
 
     def sources(turn: dict[str, Any]) -> set[str]:
-        urls = turn["cited"] if how["documents"] == "cited" else [hit["url"] for hit in turn["retrieved"]]
-        return {url if how["by"] == "url" else url.split("/")[2] for url in urls}
+        urls = turn["cited"] if how["sources"] == "cited" else [hit["url"] for hit in turn["retrieved"]]
+        return {url if how["sources_by"] == "url" else url.split("/")[2] for url in urls}
 
     def sureness(some: list[dict[str, Any]]) -> float | None:
         found = []
@@ -67,7 +67,7 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         before = set().union(*(sources(turn) for turn in talk[:i]))
         if now:
             terms.append(len(now & before) / len(now))
-        elif how["empty"] == "literal":
+        elif how["uncited"] == "literal":
             terms.append(0)
     srr = sum(terms) / len(terms) if terms else None
     srr_zero = sum(terms) / (len(talk) - 1) if terms else None

@@ -128,7 +128,7 @@ def test_the_readings_are_told_and_change_the_scores() -> None:
         "confidence_of": "turns",
         "std": "sample",
     }
-    literal = scored(lines, empty="literal")
+    literal = scored(lines, uncited="literal")
     assert literal["readings"]["empty"] == "literal"
     assert literal["models"]["m"]["default"]["srr"]["mean"] == 0
     assert literal["models"]["m"]["default"]["unclear"] == 1

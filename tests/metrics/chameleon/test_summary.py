@@ -124,7 +124,7 @@ def test_a_rate_on_a_bound_belongs_to_the_bin_above() -> None:
 
 
 def test_turn_by_turn_the_terms_of_srr_average_to_it() -> None:
-    for sample in sampled(as_lines(run_records(PERSONAS, conversations=16, turns=8)), empty="literal"):
+    for sample in sampled(as_lines(run_records(PERSONAS, conversations=16, turns=8)), uncited="literal"):
         turns = by_turn([sample])
         assert [turn.turn for turn in turns] == list(range(1, 9))
         assert turns[0].reuse.n == 0 and turns[0].change_rate is None

@@ -67,7 +67,7 @@ def test_a_model_that_cites_nothing_is_unscored_unranked_and_named() -> None:
 
 
 def test_by_the_literal_reading_it_is_0_and_nothing_is_unscored() -> None:
-    document = scored([*model("x/citing"), *model("x/silent", uncited=15)], empty="literal")
+    document = scored([*model("x/citing"), *model("x/silent", uncited=15)], uncited="literal")
     silent = entry_of(document, "x/silent")
     assert silent["score"]["mean"] == silent["score_zero"]["mean"] == pytest.approx(0.698, abs=5e-4)
     assert (silent["srr"]["mean"], silent["rank"], silent["unscored"], document["unmeasured"]) == (0, 1, 0, [])
@@ -118,7 +118,7 @@ def test_no_score_stands_beside_the_sentence_that_none_is_worth_reading() -> Non
     assert document["unmeasured"][0].startswith("m has no score worth reading: 18 of 32 turns have no source")
     assert {entry[kind]["mean"] for kind in ("score", "srr", "score_zero", "srr_zero")} == {None}
     assert (entry["rank"], entry["conversations"], entry["unscored"]) == (None, 0, 4)
-    literal = scored([*citing, *silent], empty="literal")
+    literal = scored([*citing, *silent], uncited="literal")
     assert (entry_of(literal, "m")["conversations"], literal["unmeasured"]) == (4, [])
 
 
@@ -141,7 +141,7 @@ def test_where_uncited_turns_decide_the_order_the_models_have_no_rank() -> None:
     )
     # Among pairs that are not compared nothing is turned.
     sampled = samples(traces_of(lines), Readings())
-    assert set(ranks(sampled, {sample.pair: sample.name for sample in sampled}).values()) == {1}
+    assert set(ranks(sampled, {sample.pair: str(sample.pair) for sample in sampled}).values()) == {1}
 
 
 def test_a_row_that_may_have_no_rank_is_not_said_to_lack_it_for_its_sources() -> None:
@@ -159,11 +159,11 @@ def test_of_retrieved_sources_a_turn_lacks_them_only_if_nothing_was_retrieved(by
     silent = talk("S" * 15, [[]] * 15, model="x/silent", retrieved=PAGES)
     nothing = [line.replace(b'"url"', b'"was"') for line in talk("S" * 4, [[]] * 4, model="x/silent")]
     lines = [*nothing, *silent[4:]]
-    document = scored(lines, documents="retrieved", by=by)
+    document = scored(lines, sources="retrieved", sources_by=by)
     entry = entry_of(document, "x/silent")
     assert (entry["uncited_turns"], entry["unscored"], entry["srr"]["mean"]) == (4, 0, pytest.approx(10 / 11))
     assert entry["srr_zero"]["mean"] == pytest.approx(10 / 14)
-    assert entry_of(scored(lines, by=by), "x/silent")["unscored"] == 1
+    assert entry_of(scored(lines, sources_by=by), "x/silent")["unscored"] == 1
 
 
 def test_turns_that_are_unclear_or_without_pages_too_are_told_once() -> None:

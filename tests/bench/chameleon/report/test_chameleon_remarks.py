@@ -20,7 +20,7 @@ PAIR = Pair("m", None)
 
 
 def told(folder: Path, records: list[dict[str, Any]], **more: Any) -> str:
-    chosen = {name: more.pop(name) for name in ("confidence", "empty", "by", "documents") if name in more}
+    chosen = {name: more.pop(name) for name in Readings.__struct_fields__ if name in more}
     return "\n".join(remarks(panel_of(written_run(folder, records, **more), **chosen)))
 
 
@@ -42,9 +42,9 @@ def test_without_turns_nothing_else_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"empty": "literal"}, "Read with --uncited literal."),
-        ({"by": "hostname"}, "Read with --sources-by hostname."),
-        ({"documents": "retrieved"}, "Read with --sources retrieved."),
+        ({"uncited": "literal"}, "Read with --uncited literal."),
+        ({"sources_by": "hostname"}, "Read with --sources-by hostname."),
+        ({"sources": "retrieved"}, "Read with --sources retrieved."),
         ({"confidence": "number"}, "Read with --confidence number."),
     ],
 )
@@ -131,7 +131,7 @@ def test_runs_that_were_made_alike_are_told_nothing_of_it(tmp_path: Path) -> Non
 
 
 def test_runs_that_read_their_records_differently_are_told_and_that_the_report_does_not(tmp_path: Path) -> None:
-    other = Readings(by="hostname", confidence="number")
+    other = Readings(sources_by="hostname", confidence="number")
     runs = asked_like(tmp_path, "first"), structs.replace(asked_like(tmp_path, "second"), readings=other)
     [said] = [remark for remark in remarks(panel_of(*runs)) if "read alike" in remark]
     assert "by (url in first; hostname in second), confidence (rubric in first; number in second)." in said

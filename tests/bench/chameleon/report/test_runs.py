@@ -7,7 +7,6 @@ from pathlib import Path
 from chameleon_records import PERSONAS, STEADY, run_records, talk, turn_record
 from chameleon_run import panel_of, read_run, written_run
 
-from millstream.bench.chameleon.report.panel import pair_name
 from millstream.engine.runs.pairs import Pair
 
 
@@ -30,7 +29,7 @@ def test_failures_are_counted_by_kind_wherever_they_stand(tmp_path: Path) -> Non
 def test_a_model_that_two_runs_asked_alike_stands_twice_by_their_labels(tmp_path: Path) -> None:
     one = written_run(tmp_path / "a", run_records([STEADY], [0.0, None], conversations=2, turns=3), "first")
     two = written_run(tmp_path / "b", run_records(PERSONAS[:2], [0.0], conversations=2, turns=3), "second")
-    names = [pair_name(sample) for sample in panel_of(one, two).samples]
+    names = [str(sample.pair) for sample in panel_of(one, two).samples]
     assert names == [
         "sim/steady (first)",
         "sim/steady (first) @ 0",
