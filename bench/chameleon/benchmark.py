@@ -6,26 +6,43 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...configuration.declared_options import words_kept
+from msgspec import structs
+
+from ...configuration.declared_options import kept_of, words_kept
+from ...configuration.errors import UsageError
+from ...engine.call import Call
+from ...engine.runs.pairs import Pair
+from ...providers.models import WINDOW, prompt_tokens
+from ...providers.retrieval import CORPUS_LANE
+from ...providers.search.access import is_search
+from ...wiring import Settings
+from ..evaluation.door.ask import Ask
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBasis
+from ..evaluation.door.expected import Expected
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
+from ..evaluation.door.judges import takes_temperature
+from ..evaluation.door.label import Labeller
+from ..evaluation.door.run_items import items_of_run
 from ..evaluation.door.served_rows import ScoredRun
+from ..evaluation.planning.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
+from .conversation import ConversationDriver, items_of
+from .dataset import ConversationSet, DatasetError, load, select
+from .forecast import forecast
 from .options import COLUMNS, DATA, PROMPTS, TITLE, Options, Readings
+from .readings import readings_of, score_instead
 from .records import Record as TurnRecord
-from .run_spec import TEMPERATURES
+from .review import exchange_of, label_of
+from .run_spec import TEMPERATURES, ConversationSpec, beyond, spec_in, specification
 from .run_summary import TurnTotals
+from .turn import untrue_fields
 from .turn_line import TurnLine
+from .work import SAMPLE, sample_corpus
 
 if TYPE_CHECKING:
-    from ...engine.call import Call
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
-    from ...wiring import Settings
-    from ..evaluation.door.ask import Ask
-    from ..evaluation.door.expected import Expected
     from ..evaluation.door.judging import Judging
-    from ..evaluation.door.label import Labeller
     from .report.runs import ConversationRun
 
 _Run = TypeVar("_Run", bound=RunBasis)
@@ -52,47 +69,77 @@ class Chameleon(ItemBenchmark[TurnRecord]):
     items_per_rpm = 0.25
 
     def items(self, options: Any) -> ItemSet:
-        from .work import conversations_of
-
-        return conversations_of(options)
+        path = SAMPLE if options.dataset is None else Path(options.dataset)
+        dataset = select(_load(path), options.conversations)
+        notes = beyond(dataset, options.turns, options.conversations)
+        if options.dataset is None:
+            notes.insert(
+                0,
+                "no --dataset given: holding sample conversations that come with millstream, no published data; the "
+                "paper's are not public: pass the --dataset that `millstream data chameleon` generates by its prompts",
+            )
+        elif options.search == CORPUS_LANE and options.corpus is None:
+            notes.append(
+                "no --corpus given: searching the articles that come with millstream, on its own sample topics"
+            )
+        return ItemSet(
+            items=list(items_of(dataset, options.turns, options.order, options.seed)),
+            digest=dataset.digest,
+            dataset={
+                "path": str(path),
+                "name": dataset.name,
+                "digest": dataset.digest,
+                "conversations": len(dataset.conversations),
+            },
+            notes=tuple(notes),
+            # The domains in turn.
+            is_balanced=True,
+        )
 
     def others(self, options: Any) -> Sequence[str | Call]:
-        from .work import others_of
-
-        return others_of(options)
+        judge = Call(options.judge, "?", temperature=0.0, reasoning_effort=options.judge_reasoning_effort)
+        queries = () if options.queries_by in (None, *options.model) else (options.queries_by,)
+        return (judge, *queries, options.search)
 
     def settled(self, options: Any, settings: Settings) -> tuple[Any, Settings]:
-        from .work import with_corpus
-
-        return options, with_corpus(options, settings)
+        if options.search != CORPUS_LANE:
+            return options, settings
+        corpus = sample_corpus(settings.cache_folder()) if options.corpus is None else Path(options.corpus)
+        return options, structs.replace(settings, corpus=corpus)
 
     def specification(self, run: RunBasis) -> dict[str, Any]:
-        from .work import specified
-
-        return specified(run)
+        return specification(run.items.digest, run.items.steps, _spec_of(run), run.endpoints)
 
     def ordered(self, order: Order) -> tuple[Chameleon, Order]:
-        from .work import check_options
-
-        check_options(order.run.options)
+        options = order.run.options
+        if options.retrieval == "own" and options.queries_by is not None:
+            raise UsageError("--queries-by belongs to --retrieval shared: give both, or neither")
+        if options.search != CORPUS_LANE and options.corpus is not None:
+            raise UsageError(
+                f"--corpus belongs to --search corpus, and {options.search} was asked for: leave one of them out"
+            )
         return self, order
 
     def completed(self, run: _Run) -> _Run:
-        from .work import with_window_notes
-
-        return with_window_notes(run)
+        """Returns a run with notes on windows that are not known. Raises UsageError if its cost has no bound."""
+        settings, options = run.settings, run.options
+        # Queries and judgements set no max_tokens.
+        models = dict.fromkeys(lane for lane in run.endpoints if not is_search(lane))
+        check_cost_is_bounded(models, settings, has_option=False)
+        readers = dict.fromkeys((*options.model, options.judge))
+        if options.window is not None or not (
+            unknown := [model for model in readers if settings.window(model) is None]
+        ):
+            return run
+        note = f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
+        return structs.replace(run, notes=(*run.notes, note))
 
     def run(
         self, item: Item, ask: Ask, done: Mapping[int, TurnRecord]
     ) -> AsyncIterator[Coroutine[Any, Any, TurnRecord]]:
-        from .conversation import ConversationDriver
-        from .run_spec import spec_in
-
         return ConversationDriver(item.data, spec_in(ask.specification), ask).records(done)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
-        from .readings import score_instead
-
         return f"{error}{score_instead(folder, error.asked)}"
 
     def listed(self, manifest: Mapping[str, Any]) -> Iterable[Item]:
@@ -101,8 +148,6 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return [Item(conversation, None, number, is_numbered=True) for conversation, number in turns]
 
     def check(self, record: TurnRecord, item: Item) -> Iterator[str]:
-        from .turn import untrue_fields
-
         if item.data is not None and record.question != item.data.turns[record.turn - 1].question:
             yield f"turn {record.id} has another question than the data set"
         if record.stance is not None and (untrue := untrue_fields(record)):
@@ -137,8 +182,6 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return manner_of_source(source)
 
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
-        from .forecast import forecast
-
         return forecast(run, expected)
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ConversationRun:
@@ -155,24 +198,70 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return [*super()._words_of(kept), *words_kept(Readings, kept)]
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
-        from .dataset import load
-        from .work import SAMPLE
-
         data = load(dataset or SAMPLE)
         questions = [question for each in data.conversations for question in each.questions]
         return LoadPrompts(questions, f"{len(questions):,} questions of Chameleon's conversations ({data.name})")
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
-        from ..evaluation.door.label import Labeller
-        from .review import exchange_of, label_of
-
         return Labeller(self.Record, label_of, exchange_of)
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
-        from ..evaluation.door.run_items import items_of_run
         from .judging import TurnJudging
 
         return TurnJudging(manifest, lambda: items_of_run(self, manifest))
+
+
+def _load(path: Path) -> ConversationSet:
+    try:
+        return load(path)
+    except OSError as error:
+        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
+
+
+def _spec_of(run: RunBasis) -> ConversationSpec:
+    options: Options = run.options
+    settings, judge, effort = run.settings, options.judge, options.judge_reasoning_effort
+    tokens = {
+        model: prompt_tokens(options.window or settings.window(model) or WINDOW, options.max_tokens)
+        for model in dict.fromkeys((*options.model, judge))
+    }
+    if options.window is None:
+        begun = begun_with(run.out, "chameleon", "window", "prompt_tokens")
+        tokens |= {model: most for model, most in begun.items() if model in tokens}
+    temperature = 0.0 if takes_temperature(judge, effort, settings) else None
+    return ConversationSpec(
+        pairs=run.pairs,
+        judge=judge,
+        search=options.search,
+        tokens=tokens,
+        turns=options.turns,
+        pages=options.pages,
+        page_tokens=options.page_tokens,
+        keeps_pages=options.old_pages == "keep",
+        order=options.order,
+        seed=options.seed,
+        queries_by=_queries_by(run),
+        judge_prompt=options.judge_prompt,
+        # A run that has begun goes on as it began, whatever the table of models says by now.
+        judge_temperature=(begun_manifest(run.out).get("specification") or {}).get("judge_temperature", temperature),
+        judge_effort=effort,
+        max_tokens=options.max_tokens,
+        readings=readings_of(kept_of(run.readings)),
+    )
+
+
+def _queries_by(run: RunBasis) -> Pair | None:
+    """Returns the pair whose queries all pairs share, the model at the first temperature that it accepts; None: each
+    pair writes its own."""
+    options: Options = run.options
+    if options.retrieval == "own":
+        return None
+    if options.queries_by is None:
+        return run.pairs[0]
+    first = next((pair for pair in run.pairs if pair.model == options.queries_by), None)
+    if first is not None:
+        return first
+    return pairs_of((options.queries_by,), options.temperature[:1] or (0.0,), (), run.settings, run.out)[0][0]
 
 
 BENCHMARK = Chameleon()
