@@ -47,17 +47,6 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     readings: Readings = Readings()
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The models that are shown a conversation, each once: those under test, and the judge."""
-        return tuple(dict.fromkeys([*(pair.model for pair in self.pairs), self.judge]))
-
-    @property
-    def lanes(self) -> tuple[str, ...]:
-        """The models and the search engine that calls go to, each once; pages have a lane for each host."""
-        queries = () if self.queries_by is None else (self.queries_by.model,)
-        return tuple(dict.fromkeys((*self.models, *queries, self.search)))
-
 
 def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> list[str]:
     """Returns sentences on conversations and turns that were requested but are not in the data set."""
@@ -97,9 +86,9 @@ def specification(
         "seed": spec.seed if spec.order == "shuffled" else None,
         "kinds_version": KINDS_VERSION if spec.order == "grouped" else None,
         "pairs": [as_list(pair) for pair in spec.pairs],
-        "endpoints": {lane: endpoints[lane] for lane in spec.lanes if lane in endpoints},
+        "endpoints": dict(endpoints),
         "max_tokens": spec.max_tokens,
-        "prompt_tokens": {model: spec.tokens[model] for model in spec.models},
+        "prompt_tokens": dict(spec.tokens),
         "prompt_version": PROMPT_VERSION,
         "search": spec.search,
         "retrieval": "own" if spec.queries_by is None else "shared",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 from msgspec import structs
@@ -17,13 +18,12 @@ from .rows import TaskError, shown
 from .scorers import choice, match, numeric, regex
 from .task import AnyScorer, Task
 
-_JUDGE_PARAMETERS = ("temperature", "max_tokens", "reasoning_effort")
-_SCORERS: Mapping[str, tuple[Callable[..., AnyScorer], frozenset[str]]] = {
-    "match": (match, frozenset({"expected", "at", "exact"})),
-    "regex": (regex, frozenset({"pattern", "expected", "flags"})),
-    "choice": (choice, frozenset({"expected", "letters", "options"})),
-    "numeric": (numeric, frozenset({"expected", "tolerance", "relative", "percent", "decimal", "which"})),
-    "judge": (judge, frozenset({"model", "rubric", "grades", "scale", *_JUDGE_PARAMETERS})),
+_SCORERS: Mapping[str, Callable[..., AnyScorer]] = {
+    "match": match,
+    "regex": regex,
+    "choice": choice,
+    "numeric": numeric,
+    "judge": judge,
 }
 # The keys of a description that are no options of the scorer.
 _NOTED = frozenset({"scorer", "prompt_sha256"})
@@ -68,10 +68,9 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
     if not isinstance(name, str) or name not in _SCORERS:
         near = nearest(name, _SCORERS) if isinstance(name, str) else ""
         raise TaskError(f"{where}: expected one of {', '.join(_SCORERS)}, got {shown(name)}{near}")
-    make, keys = _SCORERS[name]
     # A None of a manifest is a value that was chosen, such as a temperature that is not sent.
     options = {key: value for key, value in table.items() if key not in _NOTED}
-    check_known(options, keys, f"{where}: {name}")
+    check_known(options, signature(_SCORERS[name]).parameters, f"{where}: {name}")
     if name == "match":
         texts = options.pop("expected", ())
         expected = [texts] if isinstance(texts, str) else texts
@@ -81,7 +80,7 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
     if name == "judge" and options.get("scale") is not None:
         options["scale"] = tuple(options["scale"])
     try:
-        return make(**options)
+        return _SCORERS[name](**options)
     except TypeError as error:
         # Known options only are passed, so one must be missing.
         raise TaskError(f"{where}: {name}: {error}".replace(f"{name}() ", "")) from error
@@ -103,7 +102,9 @@ def nearest_argument(error: Exception) -> str:
     if unexpected is None:
         return ""
     scorer, name = unexpected.groups()
-    return nearest(name, _FIELDS if scorer is None else _SCORERS.get(scorer, (None, ()))[1])
+    if scorer is None:
+        return nearest(name, _FIELDS)
+    return nearest(name, signature(_SCORERS[scorer]).parameters) if scorer in _SCORERS else ""
 
 
 def _scoring(score: Any, where: str) -> AnyScorer | dict[str, AnyScorer]:

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from ...wiring import Settings
 
 _MEAN = "mean"
+# The fields of a record's judge, with the names that they have in a judgement.
+_NAMES = {
+    **{name: name for name in ("score", "grade", "repaired")},
+    "reason": "rationale",
+    "text": "reply",
+    "temperature": "judge_temperature",
+}
 
 
 class GradeJudgement(Judgement, frozen=True, kw_only=True):
@@ -80,16 +87,8 @@ class GradeJudging(Judging):
         return Verdict(None, None) if own is None else self._verdict(own)
 
     def applied(self, record: AnswerRecord, line: GradeJudgement) -> AnswerRecord:
-        replaced = JudgeCall(
-            scorer=self._name,
-            model=line.judge,
-            grade=line.grade,
-            score=line.score,
-            reason=line.rationale,
-            text=line.reply,
-            repaired=line.repaired,
-            temperature=line.judge_temperature,
-        )
+        fields = {name: getattr(line, other) for name, other in _NAMES.items()}
+        replaced = JudgeCall(scorer=self._name, model=line.judge, **fields)
         others = [each for each in record.judge or () if each.scorer != self._name]
         return structs.replace(self._scored(record, line.score), judge=(replaced, *others))
 
@@ -142,16 +141,9 @@ class _AnswerReader(Struct, frozen=True):
         return self._judge.call(self._asked(record), told(record.reply()), record.as_row())
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> GradeJudgement:
-        made, score = await ask_judge(self._name, self._judge, self.call(records, at), ask)
-        return GradeJudgement(
-            stance=self._judge.grade_name(made.grade),
-            score=score.value,
-            rationale=made.reason,
-            repaired=made.repaired,
-            grade=made.grade,
-            reply=made.text,
-            judge_temperature=made.temperature,
-        )
+        made, _ = await ask_judge(self._name, self._judge, self.call(records, at), ask)
+        fields = {other: getattr(made, name) for name, other in _NAMES.items()}
+        return GradeJudgement(stance=self._judge.grade_name(made.grade), **fields)
 
     def _asked(self, record: AnswerRecord) -> str:
         """Returns the question as the run's judge read it: without the system prompt and the shots before it."""

@@ -11,6 +11,7 @@ import numbers
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from operator import eq
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -25,14 +26,14 @@ from .numbers import Decimal, NumberRead, Which, number_in
 from .rows import TaskError, TaskRow, shown
 from .source import source_of
 from .template import LETTERS, Template, template
-from .texts import is_anywhere, is_at_end, is_at_start, is_equal, normalised
+from .texts import is_anywhere, is_at_end, is_at_start, normalised
 
 ScoreFunction: TypeAlias = Callable[[Reply, dict[str, Any]], Any]
 Place = Literal["all", "start", "end", "anywhere"]
 Percent = Literal["same", "hundredths", "ignored"]
 
 _PLACES: Mapping[str, Callable[[str, str], bool]] = {
-    "all": is_equal,
+    "all": eq,
     "start": is_at_start,
     "end": is_at_end,
     "anywhere": is_anywhere,

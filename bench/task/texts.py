@@ -39,11 +39,6 @@ def normalised(text: str) -> str:
     return " ".join(text.split()).lstrip(_BEFORE).rstrip(_AFTER)
 
 
-def is_equal(wanted: str, text: str) -> bool:
-    """Returns whether two normalised texts are the same."""
-    return wanted == text
-
-
 def is_at_start(wanted: str, text: str) -> bool:
     """Returns whether a normalised text begins with the wanted one as whole words."""
     return text.startswith(wanted) and _is_whole(wanted, text, 0)

@@ -42,7 +42,9 @@ CHANGES: list[dict[str, Any]] = [
 
 def test_the_specification_has_what_decides_answers_and_nothing_else(made: Making, asking: Asking) -> None:
     def digest(dataset: ConversationSet, asked: ConversationSpec, endpoint: str = "e") -> str:
-        return specification_hash(specification(dataset, asked, dict.fromkeys(asked.lanes, endpoint)))
+        return specification_hash(
+            specification(dataset, asked, dict.fromkeys((MODEL, asked.judge, asked.search), endpoint))
+        )
 
     dataset = made()
     digests = [digest(dataset, asking(**change)) for change in CHANGES]
