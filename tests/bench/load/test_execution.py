@@ -42,7 +42,8 @@ def test_every_call_is_a_line_and_the_figures_are_those_of_the_lines(provider: P
     (own,) = load["models"].values()
     measured = [line for line in lines if line["measured"]]
     assert len(lines) == own["begun"] == provider.calls() and len(measured) == own["calls"] == own["answered"] > 60
-    assert all(line["due"] < 1.0 for line in lines if not line["measured"])
+    # Times count from the test's start, so on a busy machine the first second ends a little after 1.
+    assert max(line["due"] for line in lines if not line["measured"]) < min(line["due"] for line in measured) < 1.5
     for line in lines:
         assert line["due"] <= line["begun"] <= line["sent"] <= line["first"] <= line["last"] <= line["ended"]
         assert line["status"] == "ok" and line["attempts"] == 1 and line["output_tokens"] > 0
