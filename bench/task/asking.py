@@ -1,11 +1,14 @@
 """The items of a task and their records: every row once for each trial, asked, scored and judged.
 
-Owns the order of items and how an answer becomes a record. Knows no file.
+Owns the order of items, how an answer becomes a record, and what a manifest keeps of a task, so that a folder is scored,
+proven and reported on without the task's own program.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from msgspec import UNSET, Struct, structs
@@ -15,9 +18,11 @@ from ...engine.call import Call, Reply
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
+from .files import TaskSource
 from .judge import Judge
 from .judge_call import ask_judge, told
-from .questions import TaskQuestion, specification
+from .options import Options
+from .questions import TaskQuestion, questions_of, specification
 from .records import JudgeCall, Record, ToolRequest, scored, silence_of
 from .score_table import scores_of
 from .scorers import Score
@@ -60,6 +65,30 @@ class TaskItems(ItemSet):
             for question in self.questions:
                 row = question.row
                 yield Item(f"{row.id}/{number}", QuestionTrial(question, number), group=row.group or "", of=row.id)
+
+
+def items_of(source: TaskSource, run: Options) -> TaskItems:
+    """Returns the items that the options select of the task, with the changes that they make."""
+    changes = {name: value for name in ("trials", "max_tokens") if (value := getattr(run, name)) is not None}
+    if run.reasoning_effort:
+        changes["reasoning_effort"] = None
+    task = structs.replace(source.task, **changes)
+    questions = questions_of(task, source.base, run.limit)
+    items = TaskItems(task, questions)
+    items.dataset = {
+        "name": task.name,
+        "path": _path_of(task, source.base),
+        "digest": items.digest,
+        "declared": dict(source.origin),
+        "items": [[question.row.id, question.row.group, question.digest()] for question in questions],
+    }
+    return items
+
+
+def _path_of(task: Task, base: Path) -> str:
+    if isinstance(task.data, str | os.PathLike):
+        return str((base / Path(task.data).expanduser()).absolute())
+    return "rows in the task itself"
 
 
 def _longest_judgements(

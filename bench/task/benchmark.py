@@ -21,8 +21,8 @@ from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.label import Label, Labeller
 from ..evaluation.door.listed_run import ListedRun
 from ..evaluation.door.treatments import specified_pairs
-from .asking import QuestionTrial, TaskItems, judged, record_of
-from .files import TaskSource, load_prompts
+from .asking import QuestionTrial, TaskItems, items_of, judged, record_of
+from .files import TaskSource, load_prompts, source_of
 from .forecast import with_judges
 from .judging import GradeJudging
 from .options import TITLE, Options, Readings
@@ -32,7 +32,6 @@ from .review import check_is_share, label_of
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
 from .score_table import by_scorers_of, manner_of, told
 from .task import several
-from .work import items_of, source_of
 
 if TYPE_CHECKING:
     from ...report.sections import PageContents

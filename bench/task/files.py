@@ -22,7 +22,7 @@ from ...configuration.errors import UsageError
 from ...engine.missing import missing_module
 from ..evaluation.door.benchmark import LoadPrompts
 from .declared import nearest_argument, task_from
-from .options import split_name
+from .options import Options, options_of_word, split_name
 from .questions import questions_of
 from .rows import TaskError, shown
 from .task import Task
@@ -66,6 +66,18 @@ def load_task(path: Path, name: str | None = None) -> TaskSource:
     if task.name is None:
         task = structs.replace(task, name=chosen)
     return TaskSource(task, path.parent, {"file": str(path), "sha256": hashlib.sha256(source).hexdigest()})
+
+
+def source_of(run: Options, config: str | None) -> TaskSource:
+    """Returns the task of the file that the options name, or else of the table `[task]` in the configuration's file.
+    Raises UsageError if neither declares one."""
+    file = run.file or config
+    if file is None or (run.file is None and options_of_word(file, has_run=True) is None):
+        raise UsageError(
+            "this run's task was declared by a program, with evaluate(): run that program again to go on; --file FILE "
+            "names a file that declares one"
+        )
+    return load_task(*split_name(file))
 
 
 def check_not_loading() -> None:
