@@ -1,7 +1,7 @@
 """The items of a task and their records: every row once for each trial, asked, scored and judged.
 
-Owns the order of items, how an answer becomes a record, and what a manifest keeps of a task, so that a folder is scored,
-proven and reported on without the task's own program.
+Owns the order of items, how an answer becomes a record, and what a manifest keeps of a task, so that a folder is
+scored, proven and reported on without the task's own program.
 """
 
 from __future__ import annotations
