@@ -146,7 +146,7 @@ class ConversationGeneration:
         self.maybe_billed = 0
         self.cost: float | None = None  # as long as no answer has a price
         self._counts = dict(counts)
-        self._topics: dict[str, list[str]] = {domain: [] for domain in self._counts}
+        self.topics: dict[str, list[str]] = {domain: [] for domain in self._counts}
         self._marks: set[tuple[str, ...]] = set()
         self._bad: dict[Topic, tuple[str, str]] = {}
         self._is_given = topics is not None
@@ -158,33 +158,23 @@ class ConversationGeneration:
         return f"<ConversationGeneration [{self.model}: {written}, {len(self.pending)} pending]>"
 
     @property
-    def topics(self) -> Mapping[str, Sequence[str]]:
-        return self._topics
+    def _every(self) -> list[Topic]:
+        return [(domain, topic) for domain, topics in self.topics.items() for topic in topics]
 
     @property
     def pending(self) -> tuple[Topic, ...]:
         """The topics that have neither a conversation nor a final failure."""
-        return tuple(
-            (domain, topic)
-            for domain, topics in self._topics.items()
-            for topic in topics
-            if (domain, topic) not in self.conversations and (domain, topic) not in self.failures
-        )
+        return tuple(topic for topic in self._every if topic not in self.conversations and topic not in self.failures)
 
     @property
     def lacking(self) -> Mapping[str, int]:
         """The number of topics that each domain still lacks; domains that lack none are left out."""
-        short = {domain: count - len(self._topics[domain]) for domain, count in self._counts.items()}
+        short = {domain: count - len(self.topics[domain]) for domain, count in self._counts.items()}
         return {domain: count for domain, count in short.items() if count > 0}
 
     def contents(self) -> list[dict[str, Any]]:
         """Returns the conversations in order of domains and topics, in the paper's format."""
-        return [
-            self.conversations[domain, topic]
-            for domain, topics in self._topics.items()
-            for topic in topics
-            if (domain, topic) in self.conversations
-        ]
+        return [self.conversations[topic] for topic in self._every if topic in self.conversations]
 
     async def run(self, runner: CallRunner, watch: Watch = nullcontext) -> None:
         """Sends the calls for all missing topics and conversations. Returns early if a lane stops: the rest is then
@@ -214,19 +204,14 @@ class ConversationGeneration:
                     unfruitful[domain] = unfruitful.get(domain, 0) + 1
 
     def _call_for_topics(self, domain: str, number: int) -> Call:
-        topics = self._topics[domain]
+        topics = self.topics[domain]
         missing = self._counts[domain] - len(topics)
         return Call(self.model, topics_prompt(domain, missing + _MORE, topics), trial=number, tag=domain)
 
     def _take_topics(self, domain: str, outcome: Outcome) -> bool:
         """Adds the topics of an answer; returns whether any was new."""
-        text = _text_of(outcome)
-        if text is None:
-            reason = f"{outcome.failure.kind}: {outcome.failure.detail}" if outcome.failure else "the model refused"
-            self.refused.append(Rejection(domain, "", reason))
-            return False
         try:
-            topics = read_topics(text)
+            topics = read_topics(_text_of(outcome))
         except UnusableAnswer as error:
             self.refused.append(Rejection(domain, "", str(error)))
             return False
@@ -235,7 +220,7 @@ class ConversationGeneration:
     def _add_topics(self, domain: str, candidates: Sequence[str]) -> int:
         """Adds topics and returns how many were new. A topic is rejected if another one, of any domain, says nearly the
         same."""
-        topics = self._topics.setdefault(domain, [])
+        topics = self.topics.setdefault(domain, [])
         added = 0
         for topic in candidates:
             if len(topics) >= self._counts.get(domain, len(candidates)):
@@ -274,16 +259,13 @@ class ConversationGeneration:
         topic: Topic = outcome.call.tag
         domain, words = topic
         self._count(outcome)
-        if outcome.failure is not None:
-            self.failures[topic] = f"{outcome.failure.kind}: {outcome.failure.detail}"
-            return
-        text = _text_of(outcome)
         try:
-            if text is None:
-                raise UnusableAnswer("the model refused")
-            self.conversations[topic] = read_reply(text, words, domain, self.questions)
+            self.conversations[topic] = read_reply(_text_of(outcome), words, domain, self.questions)
         except UnusableAnswer as error:
-            self._bad[topic] = (text or "", str(error))
+            if outcome.reply is None:
+                self.failures[topic] = str(error)
+                return
+            self._bad[topic] = ("" if outcome.reply.refused else outcome.reply.text, str(error))
             self.refused.append(Rejection(domain, words, str(error)))
 
     def _count(self, outcome: Outcome) -> None:
@@ -294,9 +276,13 @@ class ConversationGeneration:
             self.cost = (self.cost or 0.0) + outcome.cost
 
 
-def _text_of(outcome: Outcome) -> str | None:
-    """Returns the text of an answer; None for a refusal or a failure."""
-    return None if outcome.reply is None or outcome.reply.refused else outcome.reply.text
+def _text_of(outcome: Outcome) -> str:
+    """Returns the text of an answer. Raises UnusableAnswer for a refusal or a failure."""
+    if outcome.failure is not None:
+        raise UnusableAnswer(f"{outcome.failure.kind}: {outcome.failure.detail}")
+    if outcome.reply is None or outcome.reply.refused:
+        raise UnusableAnswer("the model refused")
+    return outcome.reply.text
 
 
 def encode(contents: Sequence[Mapping[str, Any]]) -> bytes:

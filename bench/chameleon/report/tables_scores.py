@@ -16,6 +16,7 @@ from ....metrics.chameleon.summary import (
     SCORE_BANDS,
     SRR_BANDS,
     THRESHOLDS,
+    Spread,
     bands,
     by_domain,
     by_temperature,
@@ -58,9 +59,9 @@ _TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Co
 def scores_table(panel: ConversationScores) -> Table:
     columns = [TEMPERATURE, MODEL]
     for kind in KINDS:
-        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+        columns += _columns_of(kind)
         if kind == "score":
-            columns += [*interval_columns("rate"), Column("rank", "Rank", "count")]
+            columns.append(Column("rank", "Rank", "count"))
         if kind == "srr":
             columns += [Column("uncited_turns", "Uncited", "count"), Column("score_zero", "Score with 0", "rate")]
         if kind == "confidence":
@@ -84,16 +85,25 @@ def scores_table(panel: ConversationScores) -> Table:
 def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
     row: list[Cell] = [sample.pair.treatment, sample.pair.model]
     for kind in KINDS:
-        figure = spread_of([sample], kind)
-        row += [figure.mean, figure.std]
+        row += _cells_of(kind, spread_of([sample], kind))
         if kind == "score":
-            row += [*interval_cells(figure.interval, "rate"), panel.ranks[sample.pair]]
+            row.append(panel.ranks[sample.pair])
         if kind == "srr":
             row += [sample.summed("uncited_turns"), spread_of([sample], "score_zero").mean]
         if kind == "confidence":
             other = spread_of([sample], "change_confidence")
             row += [other.mean, other.std]
     return (*row, len(sample.figures), len(sample.unscored))
+
+
+def _columns_of(kind: str) -> list[Column]:
+    """Returns the columns of a figure: its mean, its standard deviation and, of scores alone, its interval."""
+    columns = [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+    return columns + list(interval_columns("rate")) if kind == "score" else columns
+
+
+def _cells_of(kind: str, figure: Spread) -> list[Cell]:
+    return [figure.mean, figure.std, *(interval_cells(figure.interval, "rate") if kind == "score" else ())]
 
 
 def _overall(rows: Sequence[tuple[Cell, ...]], names: Sequence[str]) -> Iterator[Cell]:
@@ -112,10 +122,7 @@ def domains_table(panel: ConversationScores) -> Table:
             turns = questions.setdefault(trace.domain, {})
             turns[trace.conversation] = max(trace.asked, turns.get(trace.conversation, 0))
     columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS, Column("turns", "Questions", "count")]
-    for kind in KINDS:
-        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
-        if kind == "score":
-            columns += interval_columns("rate")
+    columns += [column for kind in KINDS for column in _columns_of(kind)]
     scored = by_domain(panel.samples)
     nothing = [None] * (len(columns) - 4)
     rows: list[tuple[Cell, ...]] = []
@@ -142,8 +149,7 @@ def _in_domain(domain: str, model: str, every: Sequence[tuple[PairSample, list[i
     names = [sample.conversations[row] for sample, kept in some for row in kept]
     row: list[Cell] = [domain or None, model, len(names), None]
     for kind in KINDS:
-        figure = spread(names, np.concatenate([sample.column(kind)[kept] for sample, kept in some]))
-        row += [figure.mean, figure.std, *(interval_cells(figure.interval, "rate") if kind == "score" else ())]
+        row += _cells_of(kind, spread(names, np.concatenate([sample.column(kind)[kept] for sample, kept in some])))
     return tuple(row)
 
 
