@@ -99,7 +99,7 @@ class TurnJudging(Judging):
         for record in records:
             traces.add(encode(record))
         planned = planned_turns(self._specification)
-        models = scores_of(traces, self._readings, planned)["chameleon"]["models"]
+        models = scores_of(traces, self._readings, planned)["models"]
         by_pair = {}
         for pair in planned:
             if entry := models.get(pair.model, {}).get(pair.treatment):

@@ -56,8 +56,7 @@ def score_lines(lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{run.folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
     readings = readings_of(kept_of(run.readings))
-    part: Mapping[str, Any] = scores(traces, readings, planned, run.rows.is_ranked)["chameleon"]
-    return part
+    return scores(traces, readings, planned, run.rows.is_ranked)
 
 
 def score_text(source: str, part: Mapping[str, Any], columns: tuple[str, ...]) -> str:

@@ -60,27 +60,21 @@ def scores(
     for sample in every:
         model = sample.pair.model
         troubles = traces.troubles.get(sample.pair) or Troubles()
-        models.setdefault(model, {})[sample.pair.treatment] = pair_entry(sample, places.get(sample.pair), troubles)
+        entry = {**_entry(sample), "rank": places.get(sample.pair), **_counts(sample, troubles)}
+        models.setdefault(model, {})[sample.pair.treatment] = entry
         conversations.setdefault(model, {})[sample.pair.treatment] = _conversations(sample)
     return {
-        "chameleon": {
-            "readings": to_builtins(readings) | _ALWAYS,
-            "models": models,
-            "unmeasured": list(unmeasured(troubled, named)),
-            "remarks": list(remarks(named, places)),
-            "correlations": _correlations(every),
-            "temperatures": {
-                model: structs.asdict(by_temperature(some)) for model, some in by_model(every, and_effort=True).items()
-            },
-            "repeated": len(traces.repeated),
-            "conversations": conversations,
-        }
+        "readings": to_builtins(readings) | _ALWAYS,
+        "models": models,
+        "unmeasured": list(unmeasured(troubled, named)),
+        "remarks": list(remarks(named, places)),
+        "correlations": _correlations(every),
+        "temperatures": {
+            model: structs.asdict(by_temperature(some)) for model, some in by_model(every, and_effort=True).items()
+        },
+        "repeated": len(traces.repeated),
+        "conversations": conversations,
     }
-
-
-def pair_entry(sample: PairSample, rank: int | None, troubles: Troubles) -> dict[str, Any]:
-    """Returns the figures and counts of a pair."""
-    return {**_entry(sample), "rank": rank, **_counts(sample, troubles)}
 
 
 def _entry(sample: PairSample) -> dict[str, Any]:

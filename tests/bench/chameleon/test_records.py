@@ -69,7 +69,7 @@ def close(folder: Path, dataset: ConversationSet) -> None:
     traces = Traces()
     for line in rows(folder):
         traces.add(line)
-    (folder / "scores.json").write_bytes(orjson.dumps(scores(traces, None, asked)))
+    (folder / "scores.json").write_bytes(orjson.dumps({"chameleon": scores(traces, None, asked)}))
     ended = recount(rows(folder), rows(folder, "failures"), asked).of(PAIR)
     counts = [{**PAIR._asdict(), "ok": ended.ok, "refused": ended.refused, "failed": ended.failed, "cost": ended.cost}]
     options = {"chameleon": {"model": [PAIR.model], "judge": "script/j", "turns": manifest["specification"]["turns"]}}

@@ -16,5 +16,5 @@ def test_a_remark_names_a_model_as_the_table_of_a_run_does(temperature: float | 
     traces = Traces()
     for line in talk("SCSC", temperature=temperature):
         traces.add(line)
-    (remark,) = [each for each in remarks_of(scores(traces)["chameleon"]) if "no interval" in each]
+    (remark,) = [each for each in remarks_of(scores(traces)) if "no interval" in each]
     assert remark.startswith(f"{Pair('m', temperature)}: no interval")

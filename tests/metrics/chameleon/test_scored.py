@@ -27,7 +27,7 @@ def gathered(lines: list[bytes]) -> Traces:
 
 
 def scored(lines: list[bytes], **chosen: Any) -> dict[str, Any]:
-    found: dict[str, Any] = scores(gathered(lines), Readings(**chosen))["chameleon"]
+    found: dict[str, Any] = scores(gathered(lines), Readings(**chosen))
     return found
 
 

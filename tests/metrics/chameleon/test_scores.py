@@ -22,7 +22,7 @@ def scored(lines: list[bytes], asked: Plan | None = None, **chosen: Any) -> dict
     traces = Traces()
     for line in lines:
         traces.add(line)
-    found: dict[str, Any] = scores(traces, Readings(**chosen), asked or {})["chameleon"]
+    found: dict[str, Any] = scores(traces, Readings(**chosen), asked or {})
     return found
 
 

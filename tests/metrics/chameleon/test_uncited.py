@@ -38,7 +38,7 @@ def scored(lines: list[bytes], **chosen: Any) -> dict[str, Any]:
     traces = Traces()
     for line in lines:
         traces.add(line)
-    found: dict[str, Any] = scores(traces, Readings(**chosen))["chameleon"]
+    found: dict[str, Any] = scores(traces, Readings(**chosen))
     return found
 
 
@@ -149,7 +149,7 @@ def test_a_row_that_may_have_no_rank_is_not_said_to_lack_it_for_its_sources() ->
     traces = Traces()
     for line in model("x/citing"):
         traces.add(line)
-    document = scores(traces, is_ranked=lambda pair: False)["chameleon"]
+    document = scores(traces, is_ranked=lambda pair: False)
     assert (entry_of(document, "x/citing")["rank"], document["remarks"]) == (None, [])
 
 

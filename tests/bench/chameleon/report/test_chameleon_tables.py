@@ -53,7 +53,7 @@ def number(cell: Cell) -> float:
 
 
 def test_table_1_says_what_the_scores_say(made: ConversationScores, found: PageContents) -> None:
-    models = scores(made.runs[0].traces)["chameleon"]["models"]
+    models = scores(made.runs[0].traces)["models"]
     rows = own(found, "chameleon-table-1-scores")
     assert len(rows) == 10
     for row in rows[:-1]:
