@@ -142,7 +142,7 @@ class Search:
             refilled = self.low.sliding * lasted_s / MINUTE_S
             self._is_met = self._header - self._over <= self.low.sliding <= 1.05 * self._header + refilled
         await self._poll()
-        if self.refills and self.low.bucket > _UNSTEADY * self._average(self._over):
+        if self.refills and self.low.bucket > _UNSTEADY * self._steady():
             return None
         if self._is_confirmed:
             assert self._header is not None
@@ -226,12 +226,10 @@ class Search:
             )
             self._given = 0.0
             await self._burst(self._expected(), is_poll=True)
-            gap_s = _FIRST_S if self._given and not self.refills else min(self._gap_most(), 2 * gap_s)
-
-    def _gap_most(self) -> float:
-        """Returns the longest time between polls: in three times that a bucket would be full."""
-        holds_s = MINUTE_S * self._full / self.low.bucket if self.refills else math.inf
-        return max(_FIRST_S, min(_LONGEST_S, holds_s / 3))
+            # In three times the gap a bucket would be full.
+            holds_s = MINUTE_S * self._full / self.low.bucket if self.refills else math.inf
+            longest_s = max(_FIRST_S, min(_LONGEST_S, holds_s / 3))
+            gap_s = _FIRST_S if self._given and not self.refills else min(longest_s, 2 * gap_s)
 
     def _expected(self) -> float:
         """Returns how much a poll sends first: what a bucket gave meanwhile, or a sliding minute, of which a quarter
@@ -259,11 +257,11 @@ class Search:
         share = _PRECISE if self.low.is_fixed_excluded else _BACK
         return self._is_met and self._header is not None and self.low.bucket >= share * self._header
 
-    def _average(self, more: float) -> float:
-        """What was admitted a minute since the burst, and this much more."""
+    def _steady(self) -> float:
+        """Returns the most a minute that a bucket can have given since the burst, if it was never full."""
         since_s = self._ended_s
         amount = sum(self.amount_of(one) for one in self._sender.seen if one.is_admitted and one.sent_s > since_s)
-        return MINUTE_S * (amount + more) / max(SPARE_S, self.refusals()[-1].sent_s - since_s)
+        return MINUTE_S * (amount + self._over) / max(SPARE_S, self.refusals()[-1].sent_s - since_s)
 
     def _is_enough(self) -> bool:
         """Notes what follows from the answers so far, and returns whether polling longer would show no more."""
@@ -278,5 +276,5 @@ class Search:
         if self._sender.now() < self._ended_s + MINUTE_S and not (is_end and not self.refills):
             return False
         if self.refills:
-            limit = max(limit, self._average(self._over))
+            limit = max(limit, self._steady())
         return self.low.of_all >= min(_PRECISE * limit, limit - self.step())
