@@ -22,7 +22,7 @@ _BACK = 0.25
 # A burst grows by a third of itself, so that few of its calls are refused.
 _GROWTH = 1 / 3
 # A bucket refills steadily: what came back this many times as fast as all together was refused for another reason.
-_UNSTEADY = 1.2
+_UNSTEADY = 1.1
 # The smallest amount of tokens worth sending, as a share of what was admitted. A refusal of more than so many steps is
 # tried again in smaller calls, so often, unless the provider asks for a longer wait.
 STEP, _CLOSE, _TRIES, _PATIENCE_S = 0.02, 1.5, 3, 8.0
@@ -142,13 +142,14 @@ class Search:
             refilled = self.low.sliding * lasted_s / MINUTE_S
             self._is_met = self._header - self._over <= self.low.sliding <= 1.05 * self._header + refilled
         await self._poll()
-        if self.refills and self.low.bucket > _UNSTEADY * self._steady():
+        steady = self._steady() if self.refills else math.inf
+        if self.low.bucket > _UNSTEADY * steady:
             return None
         if self._is_confirmed:
             assert self._header is not None
             limit = self._header
         else:
-            limit = self.low.of_all * (1 - self.unsure)
+            limit = min(self.low.of_all, steady) * (1 - self.unsure)
         self.limit = limit
         # What a bucket got while the burst lasted, by the most that its rate can be.
         refilled = limit * (lasted_s + late_s(self.uses())) / MINUTE_S / _PRECISE
@@ -178,7 +179,9 @@ class Search:
     async def _burst(self, first: float, *, is_poll: bool) -> None:
         """Sends `first` and then more until it is refused, and then less until a step is refused; or until a poll shows
         enough."""
-        sender, amount, sent, tries, is_over = self._sender, first, 0.0, 0, False
+        sender, amount, tries, is_over = self._sender, first, 0, False
+        # What was sent, without what is known to be refused; and what of that was answered.
+        sent = answered = 0.0
         left = self._most - self._used()
         while True:
             amount = min(max(self.step(), amount), left - sent)
@@ -196,7 +199,7 @@ class Search:
             self.note_failures([one.size for one in answers if one.answer.verdict == "failed"])
             over = self._over = min((self.amount_of(one) for one in answers if one.is_refused), default=math.inf)
             admitted = sum(self.amount_of(one) for one in answers if one.is_admitted)
-            sent += admitted
+            sent = answered = answered + admitted
             self._given += admitted
             if is_poll and self._is_enough():
                 break
