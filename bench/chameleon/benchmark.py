@@ -27,7 +27,7 @@ from ..evaluation.door.run_items import items_of_run
 from ..evaluation.door.served_rows import ScoredRun
 from ..evaluation.planning.preparation import begun_manifest, begun_with, check_cost_is_bounded, pairs_of
 from .conversation import ConversationDriver, items_of
-from .dataset import ConversationSet, DatasetError, load, select
+from .dataset import load, select
 from .forecast import forecast
 from .options import COLUMNS, DATA, PROMPTS, TITLE, Options, Readings
 from .readings import readings_of, score_instead
@@ -70,7 +70,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
 
     def items(self, options: Any) -> ItemSet:
         path = SAMPLE if options.dataset is None else Path(options.dataset)
-        dataset = select(_load(path), options.conversations)
+        dataset = select(load(path), options.conversations)
         notes = beyond(dataset, options.turns, options.conversations)
         if options.dataset is None:
             notes.insert(
@@ -209,13 +209,6 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         from .judging import TurnJudging
 
         return TurnJudging(manifest, lambda: items_of_run(self, manifest))
-
-
-def _load(path: Path) -> ConversationSet:
-    try:
-        return load(path)
-    except OSError as error:
-        raise DatasetError(f"{path}: expected a readable file or folder, got: {error.strerror}") from error
 
 
 def _spec_of(run: RunBasis) -> ConversationSpec:

@@ -87,7 +87,7 @@ class ConversationDriver:
                 ahead = self._ask.begin(self._retrieve(following, self._ask.costs(following.number)))
             record = await self._answer(turn, retrieval)
             self._remember(record, retrieval)
-            yield self._judged(turn, retrieval, record)
+            yield self._judged(turn, retrieval.record, record)
 
     def _remember(self, record: Record, retrieval: TurnRetrieval | None) -> None:
         """Keeps an answered turn for the prompts of later ones."""
@@ -122,8 +122,9 @@ class ConversationDriver:
             raise _failure(retrieval.record.failed("answer", outcome.failure))
         return answered(retrieval, prompt, len(history) - prompt.history, outcome)
 
-    async def _judged(self, turn: ScriptTurn, retrieval: TurnRetrieval, record: Record) -> Record:
-        """Returns the record of an answer with its judgement. A refusal takes no stance, so no judge is needed."""
+    async def _judged(self, turn: ScriptTurn, retrieved: Record, record: Record) -> Record:
+        """Returns the record of an answer with its judgement. A refusal takes no stance, so no judge is needed.
+        `retrieved`: the record without the answer, which that of a failure is made from."""
         if record.status == "refused":
             return record
         sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
@@ -133,7 +134,7 @@ class ConversationDriver:
             result = await self._judge.judge(exchange, self._ask, turn.number)
         except CallFailed as ended:
             step: Step = "repair" if isinstance(ended, RepairFailed) else "judge"
-            raise _failure(retrieval.record.failed(step, ended.failure)) from ended
+            raise _failure(retrieved.failed(step, ended.failure)) from ended
         return judged(record, result)
 
     def _place(self, turn: ScriptTurn) -> Record:

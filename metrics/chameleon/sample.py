@@ -37,10 +37,9 @@ KINDS = ("score", "srr", "confidence", "changes")
 class PairSample:
     """One pair's scored conversations, a row each, in order of id; NaN where a figure is undefined.
 
-    `readings` are those of the figures. `unscored` are the other
-    complete conversations, `others` the incomplete ones with a turn, `unanswered` those without one. If no page had a
-    text in any turn of the pair (`is_without_pages`), or half of its turns lack a clear stance or a source, none is
-    scored.
+    `readings` are those of the figures. `unscored` are the other complete conversations, `others` the incomplete ones
+    with a turn, `unanswered` those without one. If no page had a text in any turn of the pair (`is_without_pages`), or
+    half of its turns lack a clear stance or a source, none is scored.
     """
 
     pair: Pair

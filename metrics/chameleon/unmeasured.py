@@ -130,12 +130,10 @@ def _statuses(pages: Counter[str], searches: int) -> str:
         [(status, number)] = pages.items()
         parts.append(f"{'the one page' if number == 1 else f'all {number:,} pages'}: {status}")
     elif pages:
-        kinds = ", ".join(f"{status} {number:,}" for status, number in sorted(pages.items(), key=_most_first))
+        kinds = ", ".join(
+            f"{status} {number:,}" for status, number in sorted(pages.items(), key=lambda each: (-each[1], each[0]))
+        )
         parts.append(f"{pages.total():,} pages: {kinds}")
     if searches:
         parts.append(f"{count_text(searches, 'search', 'searches')} found no page")
     return "; ".join(parts)
-
-
-def _most_first(counted: tuple[str, int]) -> tuple[int, str]:
-    return -counted[1], counted[0]

@@ -97,8 +97,7 @@ class ConversationScores:
         )
 
 
-def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | None = None) -> ConversationScores:
-    readings = readings or Readings()
+def conversation_scores(runs: Sequence[ConversationRun], readings: Readings) -> ConversationScores:
     named = _names(runs)
     traces: list[ConversationTrace] = []
     origin: dict[Pair, tuple[ConversationRun, Pair]] = {}

@@ -118,7 +118,7 @@ def contents(
 ) -> PageContents:
     """Returns the contents of Chameleon's part of a report; reads the records of a few conversations again, for their
     texts. `readings` None: the defaults. The same runs give the same contents."""
-    made = conversation_scores(runs, readings)
+    made = conversation_scores(runs, readings or Readings())
     conversations, package = browser(made), files(__package__)
     every = structs.replace(
         tables_and_figures(made),

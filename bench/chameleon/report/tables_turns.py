@@ -5,11 +5,9 @@ Owns their columns and words. `density`, `summary` and the traces' troubles have
 
 from __future__ import annotations
 
-from ....metrics.chameleon.figures import ConversationFigures
 from ....metrics.chameleon.lines import STANCES
-from ....metrics.chameleon.sample import PairSample, joined
+from ....metrics.chameleon.sample import joined
 from ....metrics.chameleon.summary import acknowledged, binned, by_turn, spread_of
-from ....metrics.chameleon.traces import ConversationTrace
 from ....metrics.statistics.density import GRID, density
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.table import Cell, Column, Table
@@ -229,7 +227,12 @@ def conversations_table(panel: ConversationScores) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
         for trace, figures in sorted(sample.held, key=lambda row: row[0].conversation):
-            rows.append(_conversation(sample, trace, figures))
+            whose = (sample.pair.model, sample.pair.treatment, trace.conversation, trace.domain or None)
+            means = (figures.score, figures.srr, figures.confidence, figures.changes, figures.unclear)
+            parts = (figures.stance_rate, figures.change_confidence, figures.turns)
+            stances = "".join(turn.stance[0].upper() for turn in trace.turns)
+            states = (trace.is_complete, figures.is_scored, stances)
+            rows.append((*whose, trace.topic or None, *means, *parts, *states))
     return Table(
         "chameleon-conversations",
         "Every conversation",
@@ -255,19 +258,4 @@ def conversations_table(panel: ConversationScores) -> Table:
         ),
         tuple(rows),
         is_long=True,
-    )
-
-
-def _conversation(sample: PairSample, trace: ConversationTrace, figures: ConversationFigures) -> tuple[Cell, ...]:
-    return (
-        *(sample.pair.model, sample.pair.treatment, trace.conversation, trace.domain or None, trace.topic or None),
-        *(figures.score, figures.srr, figures.confidence, figures.changes, figures.unclear),
-        *(
-            figures.stance_rate,
-            figures.change_confidence,
-            figures.turns,
-            trace.is_complete,
-            figures.is_scored,
-        ),
-        "".join(turn.stance[0].upper() for turn in trace.turns),
     )
