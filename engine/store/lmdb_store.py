@@ -129,7 +129,7 @@ def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
         if not read_only:
             folder.mkdir(parents=True, exist_ok=True)
             _create(folder)
-            allocate_locks(folder / "lock.mdb")
+            os.close(open_to_map(folder / "lock.mdb", _LOCKS_SIZE, 0o644))  # LMDB itself maps it with holes
         elif not path.exists():
             raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
         file = TrustedFile(path, _NAMES, read_only=read_only)
@@ -208,11 +208,6 @@ def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
     return LocalFault(
         f"cache {folder} can't be opened ({problem}): check the folder and its permissions, or use another with --cache"
     )
-
-
-def allocate_locks(path: Path) -> None:
-    """Fills LMDB's lock file, which LMDB maps with holes."""
-    os.close(open_to_map(path, _LOCKS_SIZE, 0o644))
 
 
 def _has_all(environment: lmdb.Environment) -> bool:

@@ -5,11 +5,11 @@ Kept on disk while they are sorted, in a temporary folder. What they lead to is 
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import lmdb
 import msgspec
 from msgspec import Struct
 
@@ -17,10 +17,7 @@ from ..fault import DamagedJournal, LocalFault
 from ..runs.journal import is_intact, read_lines
 from ..runs.run_folder import FAILURES, RECORDS
 from .entries import KEY_BYTES
-from .lmdb_store import allocate_locks, reason_of
-
-_BATCH = 4096
-_MAP_SIZE = 1 << 36
+from .lmdb_store import reason_of
 
 
 class _LineKeys(Struct):
@@ -65,47 +62,35 @@ class SortedKeys:
             self._folder = tempfile.TemporaryDirectory(prefix=".millstream-", dir=beside)
         except OSError as error:
             raise LocalFault(f"{beside} can't be written ({error.strerror}): choose another folder") from error
-        try:
-            allocate_locks(Path(self._folder.name) / "lock.mdb")
-            self._environment = lmdb.open(self._folder.name, map_size=_MAP_SIZE, sync=False)
-        except (OSError, lmdb.Error) as error:
-            fault = self._unwritable(error)
-            self._folder.cleanup()
-            raise fault from error
-        self._waiting: list[tuple[bytes, bytes]] = []
+        self._table = sqlite3.connect(Path(self._folder.name) / "keys", isolation_level=None)
+        self._do("pragma journal_mode = off")  # nobody reads it after a kill
+        self._do("pragma cache_size = -32768")  # in KiB
+        self._do("create table keys (key blob primary key, mark blob) without rowid")
+        self._do("begin")
 
     def __enter__(self) -> SortedKeys:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._environment.close()
+        self._table.close()
         self._folder.cleanup()
 
     def add(self, key: bytes, mark: bytes = b"") -> None:
         """Adds a key with a mark; a key that is added again keeps its first mark."""
-        self._waiting.append((key, mark))
-        if len(self._waiting) >= _BATCH:
-            self._write()
-
-    def _write(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        try:
-            with self._environment.begin(write=True) as transaction:
-                for key, mark in waiting:
-                    transaction.put(key, mark, overwrite=False)
-        except lmdb.Error as error:
-            raise self._unwritable(error) from error
-
-    def _unwritable(self, error: Exception) -> LocalFault:
-        folder = Path(self._folder.name)
-        return LocalFault(f"{folder} can't be written ({reason_of(error, folder)}): free disk space first")
+        self._do("insert or ignore into keys values (?, ?)", key, mark)
 
     def begin_with(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yields the keys that begin with `prefix`, without it and sorted, with their marks; perhaps not those added
         meanwhile."""
-        self._write()
-        with self._environment.begin() as transaction, transaction.cursor() as cursor:
-            is_there = cursor.set_range(prefix)
-            while is_there and (key := bytes(cursor.key())).startswith(prefix):
-                yield key[len(prefix) :], bytes(cursor.value())
-                is_there = cursor.next()
+        size = len(prefix)
+        found = "select substr(key, ?), mark from keys where key >= ? and substr(key, 1, ?) = ? order by key"
+        yield from self._do(found, size + 1, prefix, size, prefix)
+
+    def _do(self, statement: str, *values: object) -> sqlite3.Cursor:
+        try:
+            return self._table.execute(statement, values)
+        except sqlite3.Error as error:
+            folder = Path(self._folder.name)
+            raise LocalFault(
+                f"{folder} can't be written ({reason_of(error, folder)}): free disk space first"
+            ) from error
