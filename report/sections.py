@@ -6,7 +6,7 @@ Owns `PageContents`, the one shape between a benchmark's numbers and a page. Kno
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -15,9 +15,13 @@ from .escaping import in_html
 from .headline import Headline
 from .html_tables import table_html
 from .pictures import drawing_library
-from .standings import AnswerStatus, RunOrigin
+from .standings import AnswerStatus, RunOrigin, folded, origins_html, samples_note
 from .table import PUBLISHED, Figure, Table
 
+_PUBLISHED_NOTE = (
+    '<p class="note">Rows marked “published” are the paper’s own figures. They stand beside this run’s for comparison '
+    "and enter no rank, mean or correlation.</p>"
+)
 _SVG_ID = re.compile(r'(\bid="|url\(#|href="#)([\w-]+)')
 _ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 _NUMBERED = re.compile(r"(?:^|-)(?:table|figure)-(\d+)-")
@@ -79,21 +83,45 @@ def remarks_html(remarks: Iterable[str]) -> str:
     return f'<ul class="remarks">{items}</ul>'
 
 
-def targets_of(kind: str, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of each name and its label: `kind` with the paper's number if the name contains one, else the
-    name."""
-    matches = ((name, _NUMBERED.search(name)) for name in names)
-    return tuple((name, f"{kind} {number[1]}" if number else name) for name, number in matches)
-
-
-def shared_out(contents: PageContents, prefix: str = "") -> tuple[list[Table], list[Table], list[Table]]:
-    """Returns three lists of the tables from which no figure is drawn: the paper's tables, the data behind its figures,
-    and the rest. `prefix` is the start of the tables' names."""
+def paper_sections(
+    contents: PageContents, summary: str, beyond: str, note: str = "", more: Sequence[Section] = (), prefix: str = ""
+) -> tuple[Section, ...]:
+    """Returns the sections of a benchmark that has a paper, from the `summary` to the origin, between them the paper's
+    tables and figures. `beyond` is the title of the section of all other tables, and `note` the markup above these;
+    `more` are the benchmark's own sections; `prefix` is the start of the names of tables and sections."""
+    tables = {table.name: table for table in contents.tables}
     drawn = {figure.table for figure in contents.figures}
     loose = [table for table in contents.tables if table.name not in drawn]
     of_paper = [table for table in loose if table.name.startswith(f"{prefix}table-")]
     behind = [table for table in loose if table.name.startswith(f"{prefix}figure-")]
-    return of_paper, behind, [table for table in loose if table not in of_paper and table not in behind]
+    rest = [table for table in loose if table not in of_paper and table not in behind]
+    figures = [figure_html(figure, tables[figure.table]) for figure in contents.figures]
+    return (
+        Section(f"{prefix}summary", "Summary", summary),
+        Section(f"{prefix}warnings", "Read with care", remarks_html(contents.remarks)),
+        Section(
+            f"{prefix}tables",
+            "The paper’s tables",
+            _PUBLISHED_NOTE + samples_note(contents.of_samples) + "".join(map(table_section, of_paper)),
+            _targets("Table", of_paper),
+        ),
+        Section(
+            f"{prefix}figures",
+            "The paper’s figures",
+            "".join((*figures, *map(data_html, behind))),
+            _targets("Figure", contents.figures),
+        ),
+        Section(f"{prefix}beyond", beyond, note + "".join(map(table_section, rest))),
+        *more,
+        Section(f"{prefix}origin", "How it was made", origins_html(contents.origins, contents.command)),
+    )
+
+
+def _targets(kind: str, shown: Iterable[Table | Figure]) -> tuple[tuple[str, str], ...]:
+    """Returns pairs of each name and its label: `kind` with the paper's number if the name contains one, else the
+    name."""
+    matches = ((each.name, _NUMBERED.search(each.name)) for each in shown)
+    return tuple((name, f"{kind} {number[1]}" if number else name) for name, number in matches)
 
 
 def table_section(table: Table) -> str:
@@ -103,9 +131,7 @@ def table_section(table: Table) -> str:
         return f'<p class="empty" id="{table.name}">{in_html(table.title)}: there is no row.</p>'
     body = f'<p class="note">{in_html(table.note)}</p>{table_html(table, table.name, file=csv_name(table))}'
     if all(PUBLISHED in row for row in table.rows):
-        return (
-            f'<details class="data"><summary>{in_html(table.title)}: published figures alone</summary>{body}</details>'
-        )
+        return folded(f"{table.title}: published figures alone", body)
     return f"<h3>{in_html(table.title)}{anchor_html(table.name, table.title)}</h3>{body}"
 
 
@@ -118,18 +144,8 @@ def data_html(table: Table) -> str:
     """Returns the markup of a table that stays folded until a reader opens it."""
     if not table.rows:
         return ""
-    title = in_html(table.title)
-    return (
-        f'<details class="data"><summary>{title}</summary><p class="note">{in_html(table.note)}</p>'
-        f"{table_html(table, f'{table.name}-data', file=csv_name(table))}</details>"
-    )
-
-
-def figures_html(contents: PageContents, behind: Iterable[Table]) -> str:
-    """Returns the markup of every figure with its table, and of the tables `behind` after them."""
-    tables = {table.name: table for table in contents.tables}
-    drawn = "".join(figure_html(figure, tables[figure.table]) for figure in contents.figures)
-    return drawn + "".join(map(data_html, behind))
+    shown = table_html(table, f"{table.name}-data", file=csv_name(table))
+    return folded(table.title, f'<p class="note">{in_html(table.note)}</p>{shown}')
 
 
 def csv_name(table: Table) -> str:
@@ -157,7 +173,6 @@ def figure_html(figure: Figure, table: Table | None) -> str:
 def _still(figure: Figure) -> str:
     """Returns the figure as SVG whose colours are CSS variables of the page."""
     drawn = str(drawing_library().vegalite_to_svg(figure.spec or {}))
-    drawn = drawn.replace("<svg ", f'<svg role="img" aria-label="{in_html(figure.title)}" ', 1)
     # Vega numbers the parts of a drawing on from all that it drew before. A page has several pictures, and must have
     # the same bytes whenever it is made.
     places: dict[str, int] = {}

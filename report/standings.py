@@ -17,11 +17,6 @@ from .html_tables import table_html
 from .labels import one_line
 from .table import Column, Table
 
-_PUBLISHED_NOTE = (
-    '<p class="note">Rows marked “published” are the paper’s own figures. They stand beside this run’s for comparison '
-    "and enter no rank, mean or correlation.</p>"
-)
-
 
 class AnswerStatus(Struct, frozen=True):
     """The numbers of a model's prompts that were answered, failed or are pending. `expected` is the number of its
@@ -57,11 +52,6 @@ class RunOrigin(Struct, frozen=True):
     name: str
     facts: tuple[tuple[str, str], ...]
     command: str = ""
-
-
-def published_note(of_samples: str) -> str:
-    """Returns the note above tables with published rows; `of_samples` as in `samples_note`."""
-    return _PUBLISHED_NOTE + samples_note(of_samples)
 
 
 def samples_note(of_samples: str) -> str:

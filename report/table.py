@@ -36,6 +36,10 @@ THIS_RUN = "this run"
 PUBLISHED = "published"
 
 
+def number_of(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, int | float) else None
+
+
 class Column(Struct, frozen=True):
     name: str
     title: str

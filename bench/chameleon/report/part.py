@@ -24,25 +24,9 @@ from ....report.html_tables import shown_value, table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
 from ....report.packing import packed
-from ....report.sections import (
-    PageContents,
-    Section,
-    figures_html,
-    remarks_html,
-    shared_out,
-    table_section,
-    targets_of,
-)
-from ....report.standings import (
-    RunOrigin,
-    choices_html,
-    origins_html,
-    published_note,
-    samples_note,
-    standings_html,
-    state_html,
-)
-from ....report.table import PUBLISHED, Cell, Column, Kind, Table
+from ....report.sections import PageContents, Section, paper_sections
+from ....report.standings import RunOrigin, choices_html, samples_note, standings_html, state_html
+from ....report.table import PUBLISHED, Cell, Column, Kind, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
 from ..readings import readings_of
@@ -132,7 +116,9 @@ def contents(
         scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
         style=package.joinpath("conversations.css").read_text("utf-8"),
     )
-    sections = _sections(every, browser_html(conversations))
+    shown = Section(f"{_PREFIX}conversations-browser", "The conversations", browser_html(conversations))
+    note = samples_note(every.of_samples)
+    sections = paper_sections(every, _summary(every), "Behind the scores", note, [shown], _PREFIX)
     return structs.replace(every, headline=_headline(every), sections=sections)
 
 
@@ -176,33 +162,6 @@ def _title(made: ConversationScores) -> str:
     return f"Chameleon: {who} in {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
 
 
-def _sections(contents: PageContents, conversations: str) -> tuple[Section, ...]:
-    of_paper, behind, rest = shared_out(contents, _PREFIX)
-    return (
-        Section(f"{_PREFIX}summary", "Summary", _summary(contents)),
-        Section(f"{_PREFIX}warnings", "Read with care", remarks_html(contents.remarks)),
-        Section(
-            f"{_PREFIX}tables",
-            "The paper’s tables",
-            published_note(contents.of_samples) + "".join(map(table_section, of_paper)),
-            targets_of("Table", (table.name for table in of_paper)),
-        ),
-        Section(
-            f"{_PREFIX}figures",
-            "The paper’s figures",
-            figures_html(contents, behind),
-            targets_of("Figure", (figure.name for figure in contents.figures)),
-        ),
-        Section(
-            f"{_PREFIX}beyond",
-            "Behind the scores",
-            samples_note(contents.of_samples) + "".join(map(table_section, rest)),
-        ),
-        Section(f"{_PREFIX}conversations-browser", "The conversations", conversations),
-        Section(f"{_PREFIX}origin", "How it was made", origins_html(contents.origins, contents.command)),
-    )
-
-
 def _summary(contents: PageContents) -> str:
     return "".join(
         (
@@ -232,7 +191,11 @@ def _headline(contents: PageContents) -> Headline:
     [table] = [table for table in contents.tables if table.name == _SCORES]
     scores = [
         HeadlineScore(
-            _pair_of(row), _number(row["score"]), _number(row["low"]), _number(row["high"]), row["source"] == PUBLISHED
+            _pair_of(row),
+            number_of(row["score"]),
+            number_of(row["low"]),
+            number_of(row["high"]),
+            row["source"] == PUBLISHED,
         )
         for row in table.records()
         if row["model"] != OVERALL and not (row["source"] == PUBLISHED and contents.of_samples)
@@ -247,10 +210,6 @@ def _headline(contents: PageContents) -> Headline:
         most=1.0,
         paper=("The Chameleon Nature of LLMs", "https://arxiv.org/abs/2510.16712"),
     )
-
-
-def _number(cell: Cell) -> float | None:
-    return float(cell) if isinstance(cell, int | float) else None
 
 
 def _pair_of(row: Mapping[str, Cell]) -> str:

@@ -16,7 +16,7 @@ from ....report.html_tables import table_html
 from ....report.labels import one_line
 from ....report.page import framed_page
 from ....report.sections import PageContents, Section, csv_name, figure_html, remarks_html, table_section
-from ....report.standings import facts_html
+from ....report.standings import facts_html, origins_html
 from ....report.table import Figure, Table
 from . import sentences, tables
 from .charts_rates import by_rate_figure, overlaid_by_rate_figure
@@ -186,8 +186,7 @@ def _origin(tests: Sequence[LoadTest], every: Sequence[LoadSeries], command: str
     for test in tests:
         name = f"<h3>{in_html(test.name)}</h3>" if len(tests) > 1 else ""
         parts.append(f"{name}{facts_html(sentences.facts(test))}")
-    again = f"<h4>This report again</h4><pre>{in_html(command)}</pre>" if command else ""
-    return "".join(parts) + again
+    return "".join(parts) + origins_html((), command)
 
 
 def alerts(tests: Sequence[LoadTest]) -> Iterator[str]:

@@ -21,17 +21,9 @@ from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
-from ....report.sections import (
-    PageContents,
-    Section,
-    figures_html,
-    remarks_html,
-    shared_out,
-    table_section,
-    targets_of,
-)
-from ....report.standings import RunOrigin, choices_html, origins_html, published_note, standings_html, state_html
-from ....report.table import PUBLISHED, Cell, Column, Table
+from ....report.sections import PageContents, paper_sections
+from ....report.standings import RunOrigin, choices_html, standings_html, state_html
+from ....report.table import PUBLISHED, Cell, Column, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
 from ..labels import AS_RECORDED
@@ -164,25 +156,7 @@ def _choices(
 
 def with_sections(contents: PageContents, survey: ReportSurvey) -> PageContents:
     """Returns the contents with the sections of their page. `survey` has the readings by which they were made."""
-    of_paper, behind, rest = shared_out(contents)
-    sections = (
-        Section("summary", "Summary", _summary(contents, survey)),
-        Section("warnings", "Read with care", remarks_html(contents.remarks)),
-        Section(
-            "tables",
-            "The paper’s tables",
-            published_note(contents.of_samples) + "".join(map(table_section, of_paper)),
-            targets_of("Table", (table.name for table in contents.tables if table.name.startswith("table-"))),
-        ),
-        Section(
-            "figures",
-            "The paper’s figures",
-            figures_html(contents, behind),
-            targets_of("Figure", (figure.name for figure in contents.figures)),
-        ),
-        Section("beyond", "Beyond the paper", "".join(map(table_section, rest))),
-        Section("origin", "How it was made", origins_html(contents.origins, contents.command)),
-    )
+    sections = paper_sections(contents, _summary(contents, survey), "Beyond the paper")
     return structs.replace(contents, headline=_headline(contents, survey), sections=sections)
 
 
@@ -197,16 +171,16 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
     scores = [
         HeadlineScore(
             f"{model}{sets[model] if differ else ''}",
-            _number(row["om"]),
-            _number(row["om_low"]),
-            _number(row["om_high"]),
+            number_of(row["om"]),
+            number_of(row["om_low"]),
+            number_of(row["om_high"]),
             model in counted,
         )
         for model, row in rows.items()
     ]
     if not contents.of_samples and "table-4-om" in tables:
         scores += [
-            HeadlineScore(str(row["model"]), _number(row["om"]), is_published=True)
+            HeadlineScore(str(row["model"]), number_of(row["om"]), is_published=True)
             for row in tables["table-4-om"].records()
             if row["source"] == PUBLISHED
         ]
@@ -218,10 +192,6 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
         scores=tuple(scores),
         paper=("MillStone: How Open-Minded Are LLMs?", "https://arxiv.org/abs/2509.11967"),
     )
-
-
-def _number(cell: Cell) -> float | None:
-    return float(cell) if isinstance(cell, int | float) else None
 
 
 def _summary(contents: PageContents, survey: ReportSurvey) -> str:
@@ -275,7 +245,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
                 answers.get("other"),
             )
         )
-    rows.sort(key=lambda row: -(_number(row[2]) or 0.0))
+    rows.sort(key=lambda row: -(number_of(row[2]) or 0.0))
     return Table("scores", "Scores of MillStone", "", columns, tuple(rows))
 
 
