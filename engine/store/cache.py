@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -26,7 +27,7 @@ from ..sink import SinkLine
 from ..spare_room import SpareRoom
 from .access import StoreAccess
 from .commit import CommitGroup, Done, StoreRow, ThreadCommit
-from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of
+from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of, with_body
 from .entries import StoredAnswer as StoredAnswer
 from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
@@ -125,11 +126,10 @@ class Cache:
                 entry = entry_of(memoryview(stored)[:-4])
                 if entry is None or not entry.body_hash:
                     return entry
-                body = self._body(transaction, entry.body_hash)
+                return with_body(entry, partial(self._body, transaction))
         except lmdb.Error as error:
             self._store.check_damage(error)
             return None
-        return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
 
     def failure(self, key: bytes) -> StoredFailure | None:
         """Returns the final failure stored for a search or a page; None if there is none."""
@@ -137,14 +137,11 @@ class Cache:
         try:
             with self._store.begin(db=self._failures) as transaction:
                 stored = transaction.get(key)
-                failed = _failed_in(key, stored)
-                if failed is None or failed.response is None or not failed.body_hash:
-                    return failed
-                body = self._body(transaction, failed.body_hash)
+                failed = failed_of(memoryview(stored)[:-4]) if stored is not None and is_sealed(key, stored) else None
+                return with_body(failed, partial(self._body, transaction))
         except lmdb.Error as error:
             self._store.check_damage(error)
             return None
-        return None if body is None else structs.replace(failed, response=structs.replace(failed.response, body=body))
 
     def put(
         self,
@@ -249,11 +246,7 @@ class Cache:
         with self._store.reading(self._shared) as transaction:
             for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
                 entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
-                if entry is not None and entry.body_hash:
-                    body = self._body(transaction, entry.body_hash)
-                    response = None if body is None else structs.replace(entry.response, body=body)
-                    entry = None if response is None else structs.replace(entry, response=response)
-                if entry is not None:
+                if (entry := with_body(entry, partial(self._body, transaction))) is not None:
                     yield bytes(key), entry
 
     def value(self, db: bytes, key: bytes) -> bytes | None:
@@ -390,10 +383,6 @@ class Cache:
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # a loop that has ended waits for nothing
         loop.call_soon_threadsafe(what)
-
-
-def _failed_in(key: bytes, stored: bytes | None) -> StoredFailure | None:
-    return failed_of(memoryview(stored)[:-4]) if stored is not None and is_sealed(key, stored) else None
 
 
 def _derived_in(key: bytes, stored: bytes | None) -> bytes | None:

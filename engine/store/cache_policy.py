@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from msgspec import Struct
 
 from .cache import Cache, Mode
-from .entries import StoredAnswer, StoredFailure
+from .entries import StoredAnswer, StoredFailure, later_of
+from .snapshot import Snapshot
 
 DAY_S = 86_400.0
-
-
-class StoreReader(Protocol):
-    """The interface by which a snapshot is read, the same as a cache's."""
-
-    def get(self, key: bytes) -> StoredAnswer | None: ...
-
-    def failure(self, key: bytes) -> StoredFailure | None: ...
-
-    def derived(self, key: bytes) -> bytes | None: ...
 
 
 class Ages(Struct, frozen=True, kw_only=True):
@@ -46,7 +36,7 @@ class CachePolicy:
         mode: Mode,
         ages: Ages | None = None,
         *,
-        snapshot: StoreReader | None = None,
+        snapshot: Snapshot | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.cache = cache
@@ -55,7 +45,7 @@ class CachePolicy:
         self._clock = clock
         self._is_repeating = mode in ("replay", "strict")
         self._is_aging = mode == "record"
-        self._sources: tuple[StoreReader, ...] = (cache,)
+        self._sources: tuple[Cache | Snapshot, ...] = (cache,)
         self.place = "the cache"
         # A model's answer, whatever its age. Every call uses this look-up, so it is the plain function.
         self.answer: Callable[[bytes], StoredAnswer | None] = cache.get
@@ -79,10 +69,8 @@ class CachePolicy:
                 entry = None
             if failed is not None and not self._is_ours(failed.received_at):
                 failed = None
-            if entry is not None and (failed is None or entry.received_at >= failed.received_at):
-                return entry
-            if failed is not None:
-                return failed
+            if (later := later_of(entry, failed)) is not None:
+                return later
         return None
 
     def derived(self, key: bytes) -> bytes | None:

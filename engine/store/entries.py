@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..call import Failure
 from ..endpoint import Request, Response
@@ -52,6 +54,8 @@ class StoredFailure(Struct, frozen=True, array_like=True):
     url: str = ""
 
 
+Stored = TypeVar("Stored", StoredAnswer, StoredFailure)
+
 encode = msgspec.msgpack.Encoder().encode
 _decode_entry = msgspec.msgpack.Decoder(StoredAnswer).decode
 _decode_failed = msgspec.msgpack.Decoder(StoredFailure).decode
@@ -71,6 +75,19 @@ def failed_of(stored: bytes | memoryview) -> StoredFailure | None:
     except msgspec.DecodeError:
         return None
     return failed if 0 <= failed.received_at < _END_OF_TIME else None
+
+
+def with_body(entry: Stored | None, body_of: Callable[[bytes], bytes | None]) -> Stored | None:
+    """Returns the entry with the body that is stored apart, if one is; None if that is lost."""
+    if entry is None or not entry.body_hash or entry.response is None:
+        return entry
+    body = body_of(entry.body_hash)
+    return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
+
+
+def later_of(entry: StoredAnswer | None, failed: StoredFailure | None) -> StoredAnswer | StoredFailure | None:
+    """Returns the later of a call's answer and final failure; None if there is neither."""
+    return entry if failed is None or (entry is not None and entry.received_at >= failed.received_at) else failed
 
 
 def prompt_mark(request: Request) -> int:

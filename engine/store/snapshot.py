@@ -12,16 +12,16 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec import structs
 
 from ..endpoint import Response
 from ..fault import LocalFault
 from ..folder_file import NotRegular, open_regular
-from .entries import StoredAnswer, StoredFailure, entry_of, failed_of
+from .entries import StoredAnswer, StoredFailure, entry_of, failed_of, with_body
 
 MAGIC = b"millstream snapshot 1\n\0\0"
 END = b"whole\n\0\0"
@@ -126,19 +126,11 @@ class Snapshot:
 
     def get(self, key: bytes) -> StoredAnswer | None:
         record = self._record(ANSWER, key)
-        entry = None if record is None else entry_of(record)
-        if entry is None or not entry.body_hash:
-            return entry
-        body = self._record(BODY, entry.body_hash)
-        return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
+        return None if record is None else with_body(entry_of(record), partial(self._record, BODY))
 
     def failure(self, key: bytes) -> StoredFailure | None:
         record = self._record(FAILURE, key)
-        failed = None if record is None else failed_of(record)
-        if failed is None or failed.response is None or not failed.body_hash:
-            return failed
-        body = self._record(BODY, failed.body_hash)
-        return None if body is None else structs.replace(failed, response=structs.replace(failed.response, body=body))
+        return None if record is None else with_body(failed_of(record), partial(self._record, BODY))
 
     def derived(self, key: bytes) -> bytes | None:
         return self._record(DERIVED, key)

@@ -15,13 +15,13 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TypeVar
+from typing import IO
 
 from msgspec import Struct
 
 from ..fault import LocalFault
 from .cache import Cache, StoredPiece
-from .entries import StoredAnswer, StoredFailure, entry_of, failed_of
+from .entries import Stored, StoredAnswer, entry_of, failed_of, later_of
 from .lmdb_store import ANSWERS, BODIES, FAILURES
 from .lmdb_store import DERIVED as TEXTS
 from .run_keys import SortedKeys
@@ -42,7 +42,6 @@ from .snapshot import (
     row_bytes,
 )
 
-Stored = TypeVar("Stored", StoredAnswer, StoredFailure)
 _BATCH, _BATCH_BYTES = 1000, 4 << 20
 _CERTAIN = b"certain"
 _CLOCKS_DIFFER_S = 86_400.0
@@ -99,20 +98,11 @@ def _write_all(cache: Cache, wanted: SortedKeys, writer: _Writer, packed: Snapsh
         if not _write_response(cache, key, wanted, writer, packed, until):
             packed.missing += mark == _CERTAIN
     for key, _ in wanted.begin_with(bytes((FAILURE,))):
-        record = cache.value(FAILURES, key)
-        if record is not None:
-            packed.failures += 1
-            writer.write(FAILURE, key, record)
+        packed.failures += writer.write(FAILURE, key, cache.value(FAILURES, key))
     for key, _ in wanted.begin_with(bytes((BODY,))):
-        body = cache.value(BODIES, key)
-        if body is not None:
-            packed.bodies += 1
-            writer.write(BODY, key, body)
+        packed.bodies += writer.write(BODY, key, cache.value(BODIES, key))
     for key, _ in wanted.begin_with(bytes((DERIVED,))):
-        text = cache.derived(key)
-        if text is not None:
-            packed.texts += 1
-            writer.write(DERIVED, key, text)
+        packed.texts += writer.write(DERIVED, key, cache.derived(key))
 
 
 def _write_response(
@@ -120,17 +110,14 @@ def _write_response(
 ) -> bool:
     """Writes the later of a call's answer and failure, and notes its bodies for later. Returns whether there is any."""
     record, failed_record = cache.value(ANSWERS, key), cache.value(FAILURES, key)
-    entry = None if record is None else entry_of(record)
-    entry = None if entry is None else _whole(cache, entry)
-    failed = None if failed_record is None else failed_of(failed_record)
-    failed = None if failed is None else _whole(cache, failed)
-    later: StoredAnswer | StoredFailure | None = entry
-    if failed is not None and (entry is None or failed.received_at > entry.received_at):
-        later = failed
+    later = later_of(
+        None if record is None else _whole(cache, entry_of(record)),
+        None if failed_record is None else _whole(cache, failed_of(failed_record)),
+    )
+    if isinstance(later, StoredAnswer):
+        packed.answers += writer.write(ANSWER, key, record)
+    elif later is not None:
         wanted.add(bytes((FAILURE,)) + key)
-    elif record is not None and entry is not None:
-        packed.answers += 1
-        writer.write(ANSWER, key, record)
     if later is None:
         return False
     packed.newer += until is not None and later.received_at > until
@@ -144,9 +131,9 @@ def _write_response(
     return True
 
 
-def _whole(cache: Cache, entry: Stored) -> Stored | None:
+def _whole(cache: Cache, entry: Stored | None) -> Stored | None:
     """Returns the entry; None if its body is lost."""
-    return None if entry.body_hash and cache.value(BODIES, entry.body_hash) is None else entry
+    return None if entry is not None and entry.body_hash and cache.value(BODIES, entry.body_hash) is None else entry
 
 
 class _Writer:
@@ -160,7 +147,10 @@ class _Writer:
         self._digest = hashlib.sha256()
         self._crc = 0
 
-    def write(self, kind: int, key: bytes, record: bytes) -> None:
+    def write(self, kind: int, key: bytes, record: bytes | None) -> bool:
+        """Writes a record, and returns whether there is one: it may have been dropped meanwhile."""
+        if record is None:
+            return False
         content = content_hash(kind, record)
         assert content is not None, "what the cache gave can be read"
         row = SnapshotRow(kind, key, self._offset, len(record), crc_of(key, record), content)
@@ -171,6 +161,7 @@ class _Writer:
         self._count += 1
         self._digest.update(digest_part(row))
         self._crc = zlib.crc32(packed, self._crc)
+        return True
 
     def end(self) -> tuple[str, int]:
         """Writes index and footer, and returns the digest in hex and the size of the whole file in bytes."""

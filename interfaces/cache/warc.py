@@ -22,7 +22,7 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 from ...engine.endpoint import Response
 from ...engine.fault import LocalFault
 from ...engine.store.cache import Cache
-from ...engine.store.entries import StoredAnswer, StoredFailure
+from ...engine.store.entries import StoredAnswer, StoredFailure, later_of
 from ...engine.store.run_keys import SortedKeys
 from ...engine.version import VERSION
 
@@ -74,10 +74,7 @@ def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, abo
 def _pages(cache: Cache, keys: Iterator[bytes]) -> Iterator[StoredAnswer | StoredFailure]:
     """Yields the stored result of each hop, the later of an answer and a failure, but no documents of a corpus."""
     for key in keys:
-        entry, failed = cache.get(key), cache.failure(key)
-        later: StoredAnswer | StoredFailure | None = entry
-        if failed is not None and (entry is None or failed.received_at > entry.received_at):
-            later = failed
+        later = later_of(cache.get(key), cache.failure(key))
         if later is not None and later.url.startswith(("http://", "https://")):
             yield later
 

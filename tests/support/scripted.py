@@ -25,7 +25,8 @@ from millstream.engine.limits import Limit, declared_quota
 from millstream.engine.routes import Routes
 from millstream.engine.scheduler import Route, Scheduler
 from millstream.engine.store.cache import Cache, Mode
-from millstream.engine.store.cache_policy import Ages, CachePolicy, StoreReader
+from millstream.engine.store.cache_policy import Ages, CachePolicy
+from millstream.engine.store.snapshot import Snapshot
 from millstream.providers.retrieval import is_page
 
 Script = Callable[[str, float], Fault | str | None]
@@ -140,7 +141,7 @@ async def engine_over(
     seed: int = 1,
     scope: bytes = b"",
     ages: Ages | None = None,
-    snapshot: StoreReader | None = None,
+    snapshot: Snapshot | None = None,
 ) -> AsyncIterator[Bench]:
     events = Events()
     budget = CostBudget(max_cost)
