@@ -25,13 +25,12 @@ from ..endpoint import Request, Response
 from ..fault import LocalFault
 from ..sink import SinkLine
 from ..spare_room import SpareRoom
-from .access import StoreAccess
 from .commit import CommitGroup, Done, StoreRow, ThreadCommit
 from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of, with_body
 from .entries import StoredAnswer as StoredAnswer
 from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
-from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, is_sealed, sealed
+from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, StoreAccess, is_sealed, sealed
 from .pruning import PruneCounts, drop
 
 Mode = Literal["live", "record", "replay", "strict"]
@@ -223,7 +222,7 @@ class Cache:
     def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
         """Returns the keys and values of all that was derived from the body with this SHA-256."""
         rows = []
-        with self._store.reading(self._derived) as transaction, transaction.cursor() as cursor:
+        with self._store.transaction(self._derived) as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(source)
             while is_there and (key := bytes(cursor.key())).startswith(source):
                 value = _derived_in(key, bytes(cursor.value()))
@@ -243,7 +242,7 @@ class Cache:
 
     def entries(self) -> Iterator[tuple[bytes, StoredAnswer]]:
         """Yields every readable shared answer, with its key and body, in one transaction: use it without an await."""
-        with self._store.reading(self._shared) as transaction:
+        with self._store.transaction(self._shared) as transaction:
             for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
                 entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
                 if (entry := with_body(entry, partial(self._body, transaction))) is not None:
@@ -262,7 +261,7 @@ class Cache:
     def add(self, pieces: Iterable[StoredPiece]) -> int:
         """Stores the entries that are not there yet, in one transaction, and returns how many those were."""
         added = 0
-        with self._store.change() as transaction:
+        with self._store.transaction(write=True) as transaction:
             for db, key, value in pieces:
                 there = transaction.get(key, db=self._named[db])
                 if there is None or not is_sealed(key, there):
@@ -274,7 +273,7 @@ class Cache:
         """Drops entries older than `older_than_s` seconds (None: all), those of live runs included, and every body that
         nothing names any more. Returns how many."""
         before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
-        with self._store.change() as transaction:
+        with self._store.transaction(write=True) as transaction:
             return drop(
                 transaction,
                 before,
@@ -288,7 +287,7 @@ class Cache:
         """Drops the entries of a live run that has ended; it stored them only to be resumable."""
         if not self.scope:
             return
-        with self._store.change() as transaction:
+        with self._store.transaction(write=True) as transaction:
             for db in (self._private, self._failures, self._bodies):
                 with transaction.cursor(db=db) as cursor:
                     is_there = cursor.set_range(self.scope)
@@ -296,7 +295,7 @@ class Cache:
                         is_there = cursor.delete()
 
     def statistics(self) -> CacheStatistics:
-        with self._store.reading() as transaction:
+        with self._store.transaction() as transaction:
             shared, private, failures, bodies, texts = (
                 int(transaction.stat(db)["entries"])
                 for db in (self._shared, self._private, self._failures, self._bodies, self._derived)
@@ -357,7 +356,7 @@ class Cache:
 
     def _try_to_write(self, group: CommitGroup) -> LocalFault | None:
         try:
-            with self._store.change() as transaction:
+            with self._store.transaction(write=True) as transaction:
                 put = transaction.put
                 for row in group.rows:
                     put(row.key, row.stored, db=row.db)

@@ -12,8 +12,10 @@ import os
 import re
 import shutil
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -57,32 +59,52 @@ def is_sealed(key: bytes, stored: bytes | memoryview) -> bool:
 class _OpenStore(NamedTuple):
     environment: lmdb.Environment
     file: TrustedFile
-    users: int
+    users: int = 0
 
 
 # LMDB forbids opening a folder twice in one process, so later users share what the first one opened.
 _open: dict[Path, _OpenStore] = {}
 
 
-def open_store(folder: Path, *, read_only: bool) -> lmdb.Environment:
-    folder = folder.resolve()
-    if folder in _open:
-        opened = _open[folder]
-        _open[folder] = opened._replace(users=opened.users + 1)
-        return opened.environment
-    opened = _open_file(folder, read_only=read_only)
-    _open[folder] = opened
-    return opened.environment
+class StoreAccess:
+    """One user's open store: transactions, and what their errors mean. With damaged pages all work ends, since all that
+    they hold would be paid for again. `is_faulty`: it was found damaged, or could not be written."""
 
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.folder = folder
+        self.is_faulty = False
+        self._place = folder.resolve()
+        opened = _open.get(self._place) or _open_file(self._place, read_only=read_only)
+        _open[self._place] = opened._replace(users=opened.users + 1)
+        self._environment = opened.environment
+        self.begin = self._environment.begin
 
-def close_store(folder: Path) -> None:
-    folder = folder.resolve()
-    opened = _open.pop(folder)
-    if opened.users > 1:
-        _open[folder] = opened._replace(users=opened.users - 1)
-    else:
-        opened.environment.close()
-        opened.file.close()
+    def database(self, name: bytes) -> Any:
+        return self._environment.open_db(name, create=False)
+
+    def check_damage(self, error: lmdb.Error) -> None:
+        """Raises LocalFault if a look-up found damaged pages; any other error counts as a miss."""
+        if is_damage(error):
+            self.is_faulty = True
+            raise store_fault(self.folder, error) from error
+
+    @contextmanager
+    def transaction(self, db: Any = None, *, write: bool = False) -> Iterator[lmdb.Transaction]:
+        """Raises LocalFault for any error in the block."""
+        try:
+            with self.begin(db=db, write=write) as transaction:
+                yield transaction
+        except (lmdb.Error, OSError) as error:
+            self.is_faulty = True
+            raise store_fault(self.folder, error) from error
+
+    def close(self) -> None:
+        opened = _open.pop(self._place)
+        if opened.users > 1:
+            _open[self._place] = opened._replace(users=opened.users - 1)
+        else:
+            opened.environment.close()
+            opened.file.close()
 
 
 def is_damage(error: Exception) -> bool:
@@ -138,7 +160,7 @@ def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
     except OSError as error:
         raise _unopened(folder, error) from error
     try:
-        return _OpenStore(_open_environment(folder, read_only=read_only), file, 1)
+        return _OpenStore(_open_environment(folder, read_only=read_only), file)
     except BaseException:
         file.close()
         raise

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.endpoint import Request, Response
 from millstream.engine.store.cache import Cache
-from millstream.engine.store.lmdb_store import close_store, open_store
+from millstream.engine.store.lmdb_store import StoreAccess
 
 
 def test_what_was_put_is_found_with_all_that_came_with_it(tmp_path: Path) -> None:
@@ -96,7 +96,6 @@ import asyncio, sys
 from pathlib import Path
 from millstream.engine.store.cache import Cache
 from millstream.engine.endpoint import Request, Response
-from millstream.engine.store.lmdb_store import close_store, open_store
 from answers import body_of, key_of, put, request_of
 
 async def main():
@@ -208,10 +207,11 @@ def test_a_small_commit_that_the_disk_lets_wait_holds_up_nothing_else(tmp_path: 
     is_held, may_go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with open_store(tmp_path, read_only=False).begin(write=True):
+        store = StoreAccess(tmp_path)
+        with store.begin(write=True):
             is_held.set()
             may_go.wait(10)
-        close_store(tmp_path)
+        store.close()
 
     async def main() -> None:
         cache = Cache(tmp_path, spares_loop=True)
