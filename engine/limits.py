@@ -15,6 +15,7 @@ from .lane import Lane
 from .usage import Usage
 
 Amount = Literal["requests", "tokens", "input", "output"]
+_QUOTAS: dict[Amount, str] = {"requests": "rpm", "tokens": "tpm", "input": "itpm", "output": "otpm"}
 
 MINUTE_S = 60.0
 DAY_S = 86_400.0
@@ -180,16 +181,11 @@ def _smaller(one: float | None, other: float | None) -> float | None:
 def summed(quotas: Sequence[Quota]) -> Quota:
     """Returns the sum of the quotas, amount by amount; no limit where one of them has none."""
 
-    def total(amounts: Iterable[float | None]) -> float | None:
-        known = [amount for amount in amounts if amount is not None]
-        return sum(known) if len(known) == len(quotas) and known else None
+    def total(name: str) -> float | None:
+        amounts = [getattr(quota, name) for quota in quotas]
+        return sum(amounts) if amounts and None not in amounts else None
 
-    return Quota(
-        total(quota.rpm for quota in quotas),
-        total(quota.tpm for quota in quotas),
-        total(quota.itpm for quota in quotas),
-        total(quota.otpm for quota in quotas),
-    )
+    return structs.replace(Quota(), **{name: total(name) for name in _QUOTAS.values()})
 
 
 def declared_quota(lane: Lane) -> Quota:
@@ -206,16 +202,8 @@ def quota_of(limits: Iterable[Limit]) -> Quota:
     for limit in limits:
         if limit.limit is None or limit.limit < 1 or limit.window_s > MINUTE_S:
             continue
-        per_minute = limit.limit * MINUTE_S / limit.window_s
-        match limit.of:
-            case "requests":
-                short = limit.window_s < MINUTE_S
-                spacing_s = (limit.window_s + _SHORT_LATE_S) / limit.limit if short else 0.0
-                quota = quota.lowered_by(Quota(rpm=per_minute, spacing_s=spacing_s))
-            case "tokens":
-                quota = quota.lowered_by(Quota(tpm=per_minute))
-            case "input":
-                quota = quota.lowered_by(Quota(itpm=per_minute))
-            case "output":
-                quota = quota.lowered_by(Quota(otpm=per_minute))
+        is_short = limit.of == "requests" and limit.window_s < MINUTE_S
+        spacing_s = (limit.window_s + _SHORT_LATE_S) / limit.limit if is_short else 0.0
+        amounts = {_QUOTAS[limit.of]: limit.limit * MINUTE_S / limit.window_s}
+        quota = quota.lowered_by(Quota(**amounts, spacing_s=spacing_s))
     return quota

@@ -6,12 +6,13 @@ program_budget.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 from ..engine.attempts.budget_file import BudgetFile, Leftover
 from ..engine.attempts.money import CostBudget
-from ..engine.attempts.program_budget import forget_leftovers, identity_of, program_budget
+from ..engine.attempts.program_budget import forget_leftovers, program_budget
 from .settings import Settings
 
 FOLDER = "budgets"
@@ -45,8 +46,9 @@ def attach_new_budget(budget: CostBudget, settings: Settings) -> list[Leftover]:
 
 
 def _identity(settings: Settings) -> str:
-    models = [lane.model for lane in settings.lanes]
-    return identity_of(settings.budget_name or _main_program(), models, settings.max_cost)
+    """Returns a text that is equal for two engines of one program: from its file, its lanes' models and its limit."""
+    models = sorted(lane.model for lane in settings.lanes)
+    return json.dumps([settings.budget_name or _main_program(), models, settings.max_cost])
 
 
 def _main_program() -> str:

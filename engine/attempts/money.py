@@ -221,7 +221,7 @@ class CostBudget:
     @property
     def amounts(self) -> Amounts:
         """The dollars of all that counts against the limit."""
-        return Amounts(self.spent, self.sure, self.at_worst)
+        return Amounts(self.spent, self.spent - self.unsure, self.at_worst)
 
     @property
     def own(self) -> float:
@@ -231,11 +231,6 @@ class CostBudget:
     @property
     def _sure(self) -> float:
         return self.own - (self.unsure - self._before[1])
-
-    @property
-    def sure(self) -> float:
-        """The part of `spent` that answers confirm as billed, in dollars."""
-        return self.spent - self.unsure
 
     @property
     def charged(self) -> float:

@@ -7,10 +7,8 @@ restart does not begin the limit anew. How a budget is kept: budget_file.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,12 +49,6 @@ def forget_leftovers(folder: Path, identity: str) -> list[Leftover]:
                 if left is not None:
                     leftovers.append(left)
     return leftovers
-
-
-def identity_of(program: str, models: Sequence[str], limit: float | None) -> str:
-    """Returns a text that is equal for two engines of one program: from its file, its lanes' models and its limit in
-    dollars (None: it has none)."""
-    return json.dumps([program, sorted(models), limit])
 
 
 def _largest_first(folder: Path, stem: str) -> list[Path]:

@@ -53,7 +53,7 @@ class Journal:
         self.fault: LocalFault | None = None
         self._spare = spare
         _mend_tail(path)
-        set_holes_aside(path)
+        _move_lines(path, lines_with_holes(path), ".torn")
         if set_aside:
             set_damaged_aside(path)
         self._fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -67,12 +67,10 @@ class Journal:
     def is_replaced(self) -> bool:
         """Whether the file was deleted or replaced since it was opened, so that its path is another file's, or
         nobody's."""
-        own = os.fstat(self._fd)
         try:
-            there = os.stat(self.path)
+            return not os.path.samestat(os.fstat(self._fd), self.path.stat())
         except FileNotFoundError:
             return True
-        return (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino)
 
     def read(self) -> Iterator[bytes]:
         """Yields every line so far without its newline. Raises DamagedJournal at the first damaged one."""
@@ -231,11 +229,6 @@ def lines_with_holes(path: Path) -> frozenset[int]:
             numbers.add(number)
         at += len(line) + 1
     return frozenset(numbers)
-
-
-def set_holes_aside(path: Path) -> None:
-    """Moves lines with a hole, as a power cut leaves them, to the file that takes torn tails."""
-    _move_lines(path, lines_with_holes(path), ".torn")
 
 
 def set_damaged_aside(path: Path) -> None:

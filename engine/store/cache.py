@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import lmdb
 from msgspec import Struct, structs
@@ -57,14 +57,6 @@ class CacheStatistics(Struct, frozen=True):
     failures: int = 0
     bodies: int = 0
     texts: int = 0
-
-
-class StoredPiece(NamedTuple):
-    """One entry as it is stored, without its checksum: its database, its key and its value."""
-
-    db: bytes
-    key: bytes
-    value: bytes
 
 
 class Cache:
@@ -258,8 +250,9 @@ class Cache:
             return None
         return stored[:-4] if stored is not None and is_sealed(key, stored) else None
 
-    def add(self, pieces: Iterable[StoredPiece]) -> int:
-        """Stores the entries that are not there yet, in one transaction, and returns how many those were."""
+    def add(self, pieces: Iterable[tuple[bytes, bytes, bytes]]) -> int:
+        """Stores the entries that are not there yet, in one transaction, and returns how many those were. Each has its
+        database, its key, and its value without a checksum."""
         added = 0
         with self._store.transaction(write=True) as transaction:
             for db, key, value in pieces:

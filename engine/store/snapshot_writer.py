@@ -20,7 +20,7 @@ from typing import IO
 from msgspec import Struct
 
 from ..fault import LocalFault
-from .cache import Cache, StoredPiece
+from .cache import Cache
 from .entries import Stored, StoredAnswer, entry_of, failed_of, later_of
 from .lmdb_store import ANSWERS, BODIES, FAILURES
 from .lmdb_store import DERIVED as TEXTS
@@ -179,10 +179,10 @@ def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
     for row in snapshot.rows():
         _check_record(snapshot, row, latest)
     taken = SnapshotImport(snapshot.digest)
-    batch: list[StoredPiece] = []
+    batch: list[tuple[bytes, bytes, bytes]] = []
     size = 0
     for row in snapshot.rows():
-        batch.append(StoredPiece(_DATABASES[row.kind], row.key, snapshot.record(row)))
+        batch.append((_DATABASES[row.kind], row.key, snapshot.record(row)))
         size += row.length
         if size >= _BATCH_BYTES or len(batch) == _BATCH:
             taken.added += cache.add(batch)

@@ -166,7 +166,7 @@ def test_what_may_not_have_been_billed_stays_unsure_after_a_clean_end(tmp_path: 
     budget.settle(0.3, 0.2, unsure=0.2)
     budget.detach()
     again = opened(place)
-    assert (again.spent, again.unsure, again.sure) == pytest.approx((0.3, 0.2, 0.1))
+    assert (again.spent, again.unsure, again.amounts.spent) == pytest.approx((0.3, 0.2, 0.1))
     again.detach()
 
 

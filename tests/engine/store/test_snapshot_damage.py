@@ -18,7 +18,7 @@ from snapshots import M, S, Site, journal, outcomes, packed
 
 from millstream.engine.call import WEB, Call, Failure
 from millstream.engine.endpoint import Response
-from millstream.engine.store.cache import Cache, StoredPiece
+from millstream.engine.store.cache import Cache
 from millstream.engine.store.entries import StoredAnswer, StoredFailure, encode
 from millstream.engine.store.lmdb_store import ANSWERS, FAILURES
 from millstream.engine.store.snapshot import (
@@ -217,9 +217,9 @@ def test_no_import_takes_a_time_or_an_address_that_can_not_be(tmp_path: Path, en
 @pytest.mark.parametrize("at", NO_TIMES)
 def test_an_entry_of_no_time_that_lies_in_a_cache_is_none_and_goes_with_the_old(tmp_path: Path, at: float) -> None:
     cache = Cache(tmp_path / "cache")
-    cache.add([StoredPiece(ANSWERS, b"k" * 32, encode(replace(PAGE, received_at=at)))])
+    cache.add([(ANSWERS, b"k" * 32, encode(replace(PAGE, received_at=at)))])
     failed = StoredFailure("h.example", at, Failure("rejected", "404"), url="http://h.example/")
-    cache.add([StoredPiece(FAILURES, b"k" * 32, encode(failed))])
+    cache.add([(FAILURES, b"k" * 32, encode(failed))])
     assert cache.get(b"k" * 32) is None and cache.failure(b"k" * 32) is None and not list(cache.entries())
     pruned = cache.prune(older_than_s=1e9)
     assert (pruned.answers, pruned.failures) == (1, 1)

@@ -18,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Response
 from millstream.engine.runs.run_folder import FORMAT, holding, manifest_hash
-from millstream.engine.store.cache import Cache, StoredAnswer, StoredPiece
+from millstream.engine.store.cache import Cache, StoredAnswer
 from millstream.engine.store.entries import encode
 from millstream.engine.store.lmdb_store import ANSWERS
 from millstream.wiring import Settings
@@ -228,7 +228,7 @@ def test_no_stored_address_writes_header_lines_of_its_own(cli: CommandLine, tmp_
         "h", b"{}", 0, 0, 1.0, Response(200, b"x"), url="http://h.test/a b\r\nWARC-Type: warcinfo\u2028"
     )
     cache = Cache(tmp_path / "c")
-    cache.add([StoredPiece(ANSWERS, key, encode(hostile))])
+    cache.add([(ANSWERS, key, encode(hostile))])
     cache.close()
     (tmp_path / "r").mkdir()
     (tmp_path / "r/manifest.json").write_text(json.dumps({"format": FORMAT, "specification": {}, "run_id": "7f"}))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from gateways import Both, files_of_at_most, gateway, post, question, until
 
-from millstream.engine.store.cache import Cache, StoredPiece
+from millstream.engine.store.cache import Cache
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def busy_disk(cache: Cache) -> Iterator[None]:
     """Nothing is committed while it lasts: somebody else is writing."""
     is_held, is_over = threading.Event(), threading.Event()
 
-    def pieces() -> Iterator[StoredPiece]:
+    def pieces() -> Iterator[tuple[bytes, bytes, bytes]]:
         is_held.set()
         is_over.wait(20)
         yield from ()
