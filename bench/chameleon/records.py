@@ -10,11 +10,10 @@ from typing import Annotated, Literal, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...engine.call import Failure, FailureKind, Usage
-from ...engine.runs.pairs import Pair, pair_of
 from ...engine.runs.proof import ANSWERED
 from ...metrics.chameleon.lines import Stance
 from ..evaluation.door.outside import CallCosts, FromCache
-from ..evaluation.door.record import StepPlace
+from ..evaluation.door.record import AnswerRecord, StepPlace
 from .context import PromptCuts
 
 Step = Literal["query", "search", "answer", "judge", "repair"]
@@ -38,7 +37,7 @@ class RetrievedPage(Struct, frozen=True):
         return self.status == "ok" and self.chars > 0
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(AnswerRecord, frozen=True, kw_only=True):
     """The record of one turn, or of its final failure. Fields with a default may be missing in other programs' records.
 
     `usage` is that of the model's query and answer, and `cached` means that neither was sent; `from_cache` is the part
@@ -49,6 +48,7 @@ class Record(Struct, frozen=True, kw_only=True):
     """
 
     id: str
+    model: str
     conversation: str
     domain: str = ""
     topic: str = ""
@@ -57,7 +57,6 @@ class Record(Struct, frozen=True, kw_only=True):
     query: str = ""
     retrieved: tuple[RetrievedPage, ...] = ()
     cited: tuple[str, ...] = ()
-    text: str | None = None
     filtered: bool = False
     stance: Stance | None
     confidence: _Share | None = None
@@ -76,30 +75,11 @@ class Record(Struct, frozen=True, kw_only=True):
     search: str = ""
     search_remarks: tuple[str, ...] | UnsetType = UNSET
     query_by: str = "model"
-    model: str
-    temperature: float | None = None
-    effort: str | None = None
-    status: str = "ok"
-    truncated: bool = False
-    usage: Usage | None = None
-    long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
-    cost: float | None = None
     cost_judge: float | None = None
     cost_search: float | None = None
-    cached: bool = False
     from_cache: FromCache | None = None
-    attempts: int = 0
-    maybe_billed: int = 0
-    latency_ms: float | None = None
-    answer_id: str | None = None
-    served: str | None = None
-    fingerprint: str | None = None
-    tier: str | None = None
-    router: str | None = None
     served_judge: str | None = None
     step: Step | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-    raw_b64: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.status not in _STATUSES:
@@ -120,14 +100,6 @@ class Record(Struct, frozen=True, kw_only=True):
     def own_text(self) -> str:
         """The model's own text, also of a refusal; empty for a content filter's."""
         return "" if self.filtered else self.text or ""
-
-    @property
-    def pair(self) -> Pair:
-        return pair_of(self)
-
-    @property
-    def is_failure(self) -> bool:
-        return self.status not in ANSWERED
 
     @property
     def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:

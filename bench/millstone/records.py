@@ -10,14 +10,13 @@ import base64
 from collections.abc import Iterable, Iterator
 from typing import Annotated, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta
 
-from ...engine.call import FailureKind, Outcome, Reply, Usage
-from ...engine.runs.pairs import Pair, pair_of
+from ...engine.call import FailureKind, Outcome, Reply
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
 from ..evaluation.door.outside import CallCosts, long_prompts
-from ..evaluation.door.record import StepPlace
+from ..evaluation.door.record import AnswerRecord, StepPlace
 from ..evaluation.running.journals import RecordError as RecordError
 from ..evaluation.running.journals import decoded
 from .grid import CONFIGS, GridItem
@@ -29,45 +28,21 @@ _TRIAL_MAX = 2**31 - 1
 _STATUSES = (*ANSWERED, *get_args(FailureKind))
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(AnswerRecord, frozen=True, kw_only=True):
     """The record of one answer, or of one final failure. Fields with a default may be missing in other programs'
     records."""
 
     id: str
+    model: str
     issue: str
     template: Annotated[int, Meta(ge=1, le=PARAPHRASES)]
     config: str
     trial: Annotated[int, Meta(ge=0, le=_TRIAL_MAX)]
     orientation: Orientation | None = None
     arguments: tuple[str, ...] = ()
-    text: str | None = None
     letter: Letter | None = None
     stance: Stance | None
     key: str = ""
-    model: str
-    temperature: float | None = None
-    effort: str | None = None
-    status: str = "ok"
-    truncated: bool = False
-    usage: Usage | None = None
-    long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
-    cost: float | None = None
-    cached: bool = False
-    attempts: int = 0
-    maybe_billed: int = 0
-    latency_ms: float | None = None
-    answer_id: str | None = None
-    served: str | None = None
-    fingerprint: str | None = None
-    tier: str | None = None
-    router: str | None = None
-    error: str | UnsetType = UNSET
-    raw_b64: str | UnsetType = UNSET
-
-    @property
-    def pair(self) -> Pair:
-        """The model under test and its treatment."""
-        return pair_of(self)
 
     @property
     def place(self) -> tuple[str, int]:
@@ -78,11 +53,6 @@ class Record(Struct, frozen=True, kw_only=True):
     def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
         """The cell of the grid, of which the record is one trial, and the cache key of its call."""
         return (self.issue, self.template, self.config), (self.key,)
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether the line belongs in failures.jsonl."""
-        return self.status not in ANSWERED
 
     def as_written(self, place: StepPlace, spent: CallCosts) -> Record:
         """Returns the record, which is whole."""

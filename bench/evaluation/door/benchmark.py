@@ -24,7 +24,7 @@ from .item_line import ItemLine, StepTotals
 from .kept_options import command_again, kept_options
 from .label import Label, Labeller
 from .record import Record as BaseRecord
-from .record import StepRecord, WholeLine
+from .record import StepRecord
 
 if TYPE_CHECKING:
     from ....configuration.benchmark_options import RunOptions
@@ -194,7 +194,7 @@ class ItemBenchmark(Generic[_Record]):
         """Returns the record made from the outcome of an item's call."""
         return cast(_Record, self.Record())
 
-    def line_of(self, outcome: Outcome, options: Any) -> WholeLine:
+    def line_of(self, outcome: Outcome, options: Any) -> StepRecord:
         """Returns the line of a call's outcome, a failure or not, where lines are of a type of its own. `call` then
         makes calls with their item as `tag`, and the framework fills in nothing."""
         raise NotImplementedError(f"{self.title}: line_of() is missing")

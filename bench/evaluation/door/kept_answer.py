@@ -27,16 +27,6 @@ class AnswerLine(TreatedLine, Protocol):
     def id(self) -> str: ...
 
 
-class AnswerRecord(AnswerLine, Protocol):
-    """The interface of a record that can be read once more."""
-
-    @property
-    def status(self) -> str: ...
-
-    @property
-    def text(self) -> str | None: ...
-
-
 class Key(NamedTuple):
     """The key of an answer within its run: its pair and its record's id."""
 

@@ -29,13 +29,6 @@ class StepPlace(Struct, frozen=True):
         return self.item.line_ids()[self.step - 1]
 
 
-class WholeLine(Protocol):
-    """The interface of a record that needs no more fields."""
-
-    @property
-    def status(self) -> str: ...
-
-
 class StepRecord(Protocol):
     """The interface of a step's record, or of its final failure."""
 
@@ -43,55 +36,41 @@ class StepRecord(Protocol):
     def id(self) -> str: ...
 
     @property
+    def status(self) -> str: ...
+
+    @property
     def is_failure(self) -> bool: ...
 
-    def as_written(self, place: StepPlace, spent: CallCosts) -> WholeLine:
+    def as_written(self, place: StepPlace, spent: CallCosts) -> StepRecord:
         """Returns the record with the fields that the framework fills in: its place and its costs."""
         ...
 
 
-class Record(Struct, frozen=True, kw_only=True):
-    """The record of one step of an item, or its final failure. A benchmark adds fields, each with a default; it may set
-    `text`, and the framework fills in the rest."""
+class AnswerRecord(Struct, frozen=True, kw_only=True):
+    """The fields of every answer's record, whatever the benchmark."""
 
     id: str = ""
     """The line's id: the item's, or `item/step` where an item has several steps."""
-    item: str = ""
-    """The item's id, or the one that it is a repeat of."""
-    step: int = 0
-    """The number of the step, from 1."""
-    group: str = ""
-    """The item's group."""
-    text: str | None = None
-    """The answer of the model under test; None in a failure."""
-    keys: tuple[str, ...] = ()
-    """The keys of the step's calls, under which the cache has their answers."""
     model: str = ""
     """The model under test."""
     temperature: float | None = None
     """The temperature of the pair; None: none is sent."""
     effort: str | None = None
     """The reasoning effort of the pair; None: none is sent."""
+    text: str | None = None
+    """The answer of the model under test; None in a failure."""
     status: str = "ok"
     """`ok`, `refused` where the model refused its last call of the step, or the kind of failure."""
     truncated: bool = False
     """Whether the model's last answer of the step was cut off at its limit of tokens."""
     usage: Usage | None = None
     """The tokens of the model under test, those of answers from the cache included."""
-    usage_judge: Usage | None = None
-    """The tokens of all calls with the role `judge`."""
     long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
     """The characters and the reported tokens of each long prompt to the model under test."""
     cost: float | None = None
     """The dollars that all calls of the step cost; None: none of them has a price."""
-    cost_judge: float | None = None
-    """The dollars of the judges' calls, included in `cost`."""
-    cost_search: float | None = None
-    """The dollars of the searches, included in `cost`."""
     cached: bool = False
     """Whether no call of the step was sent to the model under test: all its answers are from the cache."""
-    from_cache: FromCache | None = None
-    """The parts of the step that the cache answered; None: none."""
     attempts: int = 0
     """The number of attempts of the step's calls."""
     maybe_billed: int = 0
@@ -109,10 +88,6 @@ class Record(Struct, frozen=True, kw_only=True):
     """The service tier of the last answer, in the provider's word; None: it gave none."""
     router: str | None = None
     """The provider that a router chose for the last answer; None: it gave none."""
-    served_judge: str | None = None
-    """The name under which the judge's calls were answered, as `served`."""
-    role: str | UnsetType = UNSET
-    """In a failure: the role of the call that failed."""
     error: str | UnsetType = UNSET
     """In a failure: what happened, and what to do."""
     raw_b64: str | UnsetType = UNSET
@@ -127,6 +102,32 @@ class Record(Struct, frozen=True, kw_only=True):
     def is_failure(self) -> bool:
         """Whether the line belongs in failures.jsonl."""
         return self.status not in ANSWERED
+
+
+class Record(AnswerRecord, frozen=True, kw_only=True):
+    """The record of one step of an item, or its final failure. A benchmark adds fields, each with a default; it may set
+    `text`, and the framework fills in the rest."""
+
+    item: str = ""
+    """The item's id, or the one that it is a repeat of."""
+    step: int = 0
+    """The number of the step, from 1."""
+    group: str = ""
+    """The item's group."""
+    keys: tuple[str, ...] = ()
+    """The keys of the step's calls, under which the cache has their answers."""
+    usage_judge: Usage | None = None
+    """The tokens of all calls with the role `judge`."""
+    cost_judge: float | None = None
+    """The dollars of the judges' calls, included in `cost`."""
+    cost_search: float | None = None
+    """The dollars of the searches, included in `cost`."""
+    from_cache: FromCache | None = None
+    """The parts of the step that the cache answered; None: none."""
+    served_judge: str | None = None
+    """The name under which the judge's calls were answered, as `served`."""
+    role: str | UnsetType = UNSET
+    """In a failure: the role of the call that failed."""
 
     @property
     def place(self) -> tuple[str, int]:

@@ -23,7 +23,7 @@ from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, defect_of
 from ..door.item import Item
 from ..door.outside import CallCosts
-from ..door.record import StepPlace, WholeLine, failed_call
+from ..door.record import StepPlace, StepRecord, failed_call
 from .journals import encode
 
 
@@ -107,7 +107,7 @@ class CallSweep(Struct):
             check_pair(call, pair, f"{self._benchmark.title}, item {item.id!r}")
         return call if call.tag is item else structs.replace(call, tag=_ItemTag(item, pair))
 
-    def _filled(self, tag: _ItemTag, outcome: Outcome) -> WholeLine:
+    def _filled(self, tag: _ItemTag, outcome: Outcome) -> StepRecord:
         spent, place = CallCosts(), StepPlace(tag.item, 1, tag.pair)
         spent.add_answer(outcome)
         if outcome.failure is not None:
@@ -115,7 +115,7 @@ class CallSweep(Struct):
         record, kind = self._benchmark.record(tag.item, outcome, self._options), self._benchmark.Record
         if not isinstance(record, kind):
             raise self._defect_in(tag.item, f"record() must make a {kind.__name__}, it made a {type(record).__name__}")
-        line: WholeLine = record.as_written(place, spent)
+        line: StepRecord = record.as_written(place, spent)
         return line
 
     def _defect_in(self, item: Item, what: str) -> BenchmarkDefect:

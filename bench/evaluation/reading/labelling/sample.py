@@ -19,8 +19,9 @@ from .....configuration.errors import UsageError
 from .....engine.runs.pairs import Pair
 from .....engine.runs.proof import ANSWERED
 from ...door.defect import BenchmarkDefect, benchmark_code
-from ...door.kept_answer import AnswerRecord, Key, key_of, unique_name
+from ...door.kept_answer import Key, key_of, unique_name
 from ...door.label import Label, Labeller
+from ...door.record import AnswerRecord
 from ...running.journals import RecordError, decoded
 from ...running.record_lines import record_lines
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
 
 from millstream.bench.evaluation.door.defect import BenchmarkDefect
 from millstream.bench.evaluation.door.kept_answer import Key, key_of
 from millstream.bench.evaluation.door.label import Label, LabelChoice, Labeller
+from millstream.bench.evaluation.door.record import AnswerRecord
 from millstream.bench.evaluation.reading.labelling.sample import AnswerFile, Stratum, answers_of, draw, find
 from millstream.bench.evaluation.running.journals import RecordError
 from millstream.engine.fault import DamagedJournal
@@ -25,13 +25,9 @@ from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.pairs import Pair
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class Answer(AnswerRecord, frozen=True, kw_only=True):
     id: str
     model: str
-    temperature: float | None = None
-    effort: str | None = None
-    status: str = "ok"
-    text: str | None = None
 
 
 def answer(number: int, model: str = "lab/x", temperature: float | None = None, text: str = "position <<A>>") -> Answer:
