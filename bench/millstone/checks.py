@@ -1,21 +1,33 @@
 """Checks one issue completely: finds every problem, and keeps the parts that can be used.
 
-A finding is a fault or a remark; a fault may leave the issue usable. Raises nothing, whatever the content. Knows no
+A finding is a fault or a remark; a fault may leave the issue usable. Of a field that can't be used, the first fault is
+named. Raises nothing, whatever the content. Knows no
 folder and no report.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct, ValidationError, convert
 
 from ...engine.runs.data_file import kind_of, shown
-from .issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side
+from .issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side, Text
 from .orientation import by_wording, judge
 
-_SIDES = ("pros", "cons")
+_Side = Annotated[tuple[Text, ...], Meta(min_length=1)]
+_FIELDS: Mapping[str, Any] = {
+    "question": Text,
+    "pros": _Side,
+    "cons": _Side,
+    "sources": dict[str, str],
+    "paraphrases": tuple[Paraphrase, ...],
+}
+# What msgspec's messages call things, and what ours do.
+_WORDS = {"str": "a text", "array": "a list", "object": "an object", "int": "a number", "float": "a number"}
 
 
 class Finding(Struct, frozen=True):
@@ -84,16 +96,15 @@ def check(issue_id: str, content: object, rules: CheckRules) -> CheckedIssue:
         )
     if not isinstance(content, dict):
         return CheckedIssue(None, (*findings, _fatal("not an object", f"expected an object, got {kind_of(content)}")))
-    question = _text(content, "question", findings)
-    pros, cons = (_side(content, name, findings) for name in _SIDES)
-    sources = _sources(content, findings)
-    if rules.is_thorough and pros and cons and sources is not None:
-        findings += _citations({"pros": pros, "cons": cons}, sources)
-        findings += _repetitions({"pros": pros, "cons": cons})
+    read: dict[str, Any] = {name: _read(content, name) for name in ("question", "pros", "cons", "sources")}
+    findings += [each for each in read.values() if isinstance(each, Finding)]
+    sides = {name: read[name] for name in ("pros", "cons")}
+    if rules.is_thorough and not any(isinstance(each, Finding) for each in (*sides.values(), read["sources"])):
+        findings += _citations(sides, read["sources"])
+        findings += _repetitions(sides)
     paraphrases = _paraphrases(content, rules, findings)
-    if any(finding.is_fatal for finding in findings) or question is None or not pros or not cons or sources is None:
-        return CheckedIssue(None, tuple(findings))
-    return CheckedIssue(Draft(issue_id, question, pros, cons, sources, paraphrases), tuple(findings))
+    is_lost = any(finding.is_fatal for finding in findings)
+    return CheckedIssue(None if is_lost else Draft(issue_id, **read, paraphrases=paraphrases), tuple(findings))
 
 
 def plain(text: str) -> str:
@@ -105,68 +116,22 @@ def _fatal(what: str, detail: str) -> Finding:
     return Finding(what, detail, is_fatal=True)
 
 
-def _field(content: Mapping[str, Any], name: str, kind: type, expected: str, inside: str = "") -> Any | Finding:
+def _read(content: Mapping[str, Any], name: str) -> Any:
+    """Returns the value of a field, or a finding if it can't be used."""
     if name not in content:
-        return _fatal("missing field", f"{inside}{name}: expected {expected}, got nothing")
-    if not isinstance(content[name], kind):
-        return _fatal("wrong type", f"{inside}{name}: expected {expected}, got {kind_of(content[name])}")
-    return content[name]
-
-
-def _fault_of_text(value: object, where: str, *, what_if_empty: str | None) -> Finding | None:
-    """Returns a finding if a value is no usable text (wrong type, empty, or not encodable); None if it is one."""
-    if not isinstance(value, str):
-        return _fatal("wrong type", f"{where}: expected a text, got {kind_of(value)}")
-    if what_if_empty is not None and not value.strip():
-        return _fatal(what_if_empty, f"{where}: expected a text, got an empty one")
+        return _fatal("missing field", f"{name}: expected it, got nothing")
     try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        return _fatal("broken text", f"{where}: a lone surrogate at character {error.start}")
-    return None
-
-
-def _text(content: Mapping[str, Any], name: str, findings: list[Finding], inside: str = "") -> str | None:
-    value = _field(content, name, str, "a text", inside)
-    fault = (
-        value if isinstance(value, Finding) else _fault_of_text(value, inside + name, what_if_empty="empty question")
-    )
-    if fault is not None:
-        findings.append(fault)
-        return None
-    return str(value)
-
-
-def _side(content: Mapping[str, Any], name: str, findings: list[Finding]) -> tuple[str, ...]:
-    texts = _field(content, name, list, "a list of arguments")
-    if isinstance(texts, Finding):
-        findings.append(texts)
-        return ()
-    if not texts:
-        findings.append(_fatal("no arguments", f"{name}: expected at least one, got none"))
-        return ()
-    faults = [
-        fault
-        for at, text in enumerate(texts)
-        if (fault := _fault_of_text(text, f"{name}[{at}]", what_if_empty="empty argument")) is not None
-    ]
-    findings += faults
-    return () if faults else tuple(texts)
-
-
-def _sources(content: Mapping[str, Any], findings: list[Finding]) -> dict[str, str] | None:
-    sources = _field(content, "sources", dict, "an object of sources")
-    if isinstance(sources, Finding):
-        findings.append(sources)
-        return None
-    faults = []
-    for key, source in sources.items():
-        where = f"sources[{plain(shown(key))}]"
-        fault = _fault_of_text(key, where, what_if_empty=None) or _fault_of_text(source, where, what_if_empty=None)
-        if fault is not None:
-            faults.append(fault)
-    findings += faults
-    return None if faults else dict(sources)
+        value = convert(content[name], _FIELDS[name])
+        msgspec.json.encode(value)
+    except ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        what = re.sub(r"`(\w+)`", lambda word: _WORDS.get(word[1], word[0]), what).replace(
+            r"matching regex '\\S'", "with words"
+        )
+        return _fatal("unusable field", plain(f"{name}{place.rstrip('`')}: {what[:1].lower()}{what[1:]}"))
+    except UnicodeEncodeError:
+        return _fatal("broken text", f"{name}: expected text that UTF-8 can hold, got half of a surrogate pair")
+    return value
 
 
 def _citations(sides: Mapping[str, Sequence[str]], sources: Mapping[str, str]) -> list[Finding]:
@@ -203,11 +168,9 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
     their lack is only a remark."""
     if content.get("paraphrases") == [] and not rules.needs_paraphrases:
         return ()
-    read, faults = read_paraphrases(content)
-    if faults:
-        findings += (
-            faults if rules.needs_paraphrases else [Finding(each.what, each.detail, is_fault=False) for each in faults]
-        )
+    read = read_paraphrases(content)
+    if isinstance(read, Finding):
+        findings.append(read if rules.needs_paraphrases else Finding(read.what, read.detail, is_fault=False))
         return ()
     if not rules.is_thorough:
         return read
@@ -224,31 +187,14 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
     return by_wording(read) if rules.fix_orientation else read
 
 
-def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...], list[Finding]]:
-    """Returns the six paraphrases of an issue with their labels, and the faults; no paraphrases if there are faults."""
-    entries = _field(content, "paraphrases", list, "a list of paraphrases")
-    if isinstance(entries, Finding):
-        return (), [entries]
-    if len(entries) != PARAPHRASES:
+def read_paraphrases(content: Mapping[str, Any]) -> tuple[Paraphrase, ...] | Finding:
+    """Returns the six paraphrases of an issue with their labels, or what is wrong with them."""
+    entries = content.get("paraphrases")
+    if isinstance(entries, list) and len(entries) != PARAPHRASES:
         lack = f"paraphrases: expected {PARAPHRASES}, got {len(entries) or 'none'}: a model writes them with"
-        return (), [_fatal("paraphrases", f"{lack} `millstream data millstone … --rephrase MODEL --out FILE`")]
-    read: list[Paraphrase] = []
-    faults: list[Finding] = []
-    for at, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            faults.append(_fatal("wrong type", f"paraphrases[{at}]: expected an object, got {kind_of(entry)}"))
-            continue
-        inside = f"paraphrases[{at}]."
-        question = _text(entry, "question", faults, inside)
-        orientation = _field(entry, "orientation", str, '"pro" or "con"', inside)
-        if isinstance(orientation, Finding):
-            faults.append(orientation)
-        elif orientation not in ("pro", "con"):
-            came = plain(shown(orientation))
-            faults.append(_fatal("wrong type", f'{inside}orientation: expected "pro" or "con", got {came}'))
-        elif question is not None:
-            read.append(Paraphrase(question, cast(Side, orientation)))
-    return ((), faults) if faults else (tuple(read), [])
+        return _fatal("paraphrases", f"{lack} `millstream data millstone … --rephrase MODEL --out FILE`")
+    read: tuple[Paraphrase, ...] | Finding = _read(content, "paraphrases")
+    return read
 
 
 def _listed(keys: Sequence[str]) -> str:

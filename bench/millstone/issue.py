@@ -6,11 +6,12 @@ Texts are kept unchanged and orientations as given. Which issues are well-formed
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Side = Literal["pro", "con"]
+Text = Annotated[str, Meta(pattern=r"\S")]
 
 PARAPHRASES = 6
 
@@ -21,7 +22,7 @@ ISSUE_ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand between slashes in 
 class Paraphrase(Struct, frozen=True):
     """One neutral wording of a question. `orientation` is the side that answering A means."""
 
-    question: str
+    question: Text
     orientation: Side
 
 

@@ -15,7 +15,7 @@ from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
 from ...evaluation.data.model_json import lists_in
 from ...evaluation.running.call_items import StreamRunner
-from ..checks import plain, read_paraphrases
+from ..checks import Finding, plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
 from ..orientation import by_wording, judge
 
@@ -46,9 +46,9 @@ def read_reply(text: str) -> tuple[Paraphrase, ...]:
     entries = [_as_labelled(entry) for entry in listed]
     if len(entries) != PARAPHRASES:
         raise UnusableParaphrases(f"expected {PARAPHRASES} paraphrases, got {len(entries)}")
-    read, faults = read_paraphrases({"paraphrases": entries})
-    if faults:
-        raise UnusableParaphrases(faults[0].detail)
+    read = read_paraphrases({"paraphrases": entries})
+    if isinstance(read, Finding):
+        raise UnusableParaphrases(read.detail)
     if len({one.question for one in read}) < PARAPHRASES:
         raise UnusableParaphrases(f"expected {PARAPHRASES} different paraphrases, got one twice")
     return _labelled_by_wording(read)

@@ -70,7 +70,7 @@ def test_a_fault_is_told_with_its_file_and_what_became_of_it_and_the_rest_is_wri
     assert header.split() == ["file", "what", "detail", "the", "file", "was"]
     assert [" ".join(row.split()) for row in rows if "remark" not in row] == [
         "repo/data/issue-1.json dangling citation pros[0]: [900] points to no source used",
-        "repo/data/issue-2.json no arguments cons: expected at least one, got none left out",
+        "repo/data/issue-2.json unusable field cons: expected a list of length >= 1 left out",
         "repo/data/issue-3.json orientation paraphrases[3]: labelled con, the wording says pro superseded",
     ]
     assert "7 issue files: 4 used, 2 superseded by a later folder, 1 left out; 3 faults, 1 remarks" in done.out
@@ -180,7 +180,7 @@ def test_where_nothing_can_be_used_the_faults_are_told_and_nothing_is_written(cl
     write(tmp_path / "in", issues(2, cons=[]))
     done = cli(*DATA, "in", "--out", "out.json")
     assert refused(done) == "no issue of 2 files can be used: out.json was not written"
-    assert done.out.count("no arguments") == 2 and done.out.endswith("nothing was written\n")
+    assert done.out.count("unusable field") == 2 and done.out.endswith("nothing was written\n")
     told = json.loads(cli(*DATA, "in", "--out", "out.json", "--json").out)
     assert (told["exit_code"], told["digest"], told["out"]) == (2, None, None)
     assert not (tmp_path / "out.json").exists()

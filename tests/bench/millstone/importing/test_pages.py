@@ -95,7 +95,7 @@ def test_a_question_without_its_class_is_taken_from_the_next_best_place(page: st
 def test_without_any_title_there_is_no_question() -> None:
     (report,) = gather([source_of(body(ARGUMENTS))], CheckRules(needs_paraphrases=False)).files
     assert report.state == "left out"
-    assert [one.detail for one in report.findings if one.is_fault] == ["question: expected a text, got nothing"]
+    assert [one.detail for one in report.findings if one.is_fault] == ["question: expected it, got nothing"]
 
 
 def source_of(page: str) -> Any:
