@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,22 @@ _RUN_BY_CALLER, _RUN_BY_PROVIDER, _MODEL_THAT_SEARCHES = (
 _TOOLS = "tools"
 
 
-def _never(model: str) -> bool:
-    return False
-
-
-def unsized_in(call: Call, opens_any_file: Callable[[str], bool] = _never) -> Unsized | None:
+def unsized_in(call: Call, *, opens_any_file: bool = False) -> Unsized | None:
     """Returns the first thing that makes the size of a call's prompt unknown; None: its bytes bound it.
-    `opens_any_file`: whether a model reads what an image's address leads to even if that is no image."""
+    `opens_any_file`: the model reads what an image's address leads to even if that is no image."""
     if _MODEL_THAT_SEARCHES.search(call.model):
         return Unsized("the model's search", is_run=True)
     parts = [] if isinstance(call.input, str) else [m.content for m in call.input if not isinstance(m.content, str)]
     if not parts and call.tools is None and call.extra is None:
         return None
     unsized = _find(_TOOLS, call.tools, {}) or _find("extra", call.extra, {}) or _find("content", parts, {})
-    if unsized is None and any(map(_has_address, parts)) and opens_any_file(call.model):
+    if unsized is None and any(map(_has_address, parts)) and opens_any_file:
         return Unsized("a file given by its address")
     return unsized
+
+
+def unsized_with_files(call: Call) -> Unsized | None:
+    return unsized_in(call, opens_any_file=True)
 
 
 def _has_address(parts: Sequence[Part]) -> bool:

@@ -18,9 +18,8 @@ from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from ..engine.attempts.budget_file import BudgetPlace
-from ..engine.attempts.prices import ListedPrice, Price, Prices, Unsized
+from ..engine.attempts.prices import ListedPrice, Price, Prices
 from ..engine.attempts.retry import RetryPolicy
-from ..engine.call import Call
 from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
 from ..engine.store.cache import MODES, Mode
@@ -33,7 +32,7 @@ from ..providers.retrieval import lane_of as retrieval_lane_of
 from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
 from ..providers.table import PROVIDERS, TIERS, Provider
-from ..providers.unsized import unsized_in
+from ..providers.unsized import unsized_in, unsized_with_files
 from .file_limits import capped_by_files
 from .plugins import Others
 
@@ -216,15 +215,17 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def _completed(self, model: str, price: Price, day: str) -> Price:
         """Returns a model's listed price with what these settings know of its calls."""
+        protocol = self._protocol_of(model)
+        opens_any_file = protocol is not None and protocol.opens_any_file
         return structs.replace(
             price,
             output_max=self.output_max(model, day) if price.output_max is None else price.output_max,
-            window=self.window(model, day),
-            unsized=self.unsized_in,
-            is_marked=bool(self.caches_marked(model)),
+            window=self.facts_of(model, day).window,
+            unsized=unsized_with_files if opens_any_file else unsized_in,
+            is_marked=protocol is not None and protocol.caches_marked,
             extra=self.models.get(model, Facts()).extra or None,
             tier=None if price.is_by_call else self._tier_of(model),
-            place=price.place if self.is_regional(model) else 1.0,
+            place=price.place if self._of_provider(is_regional, model) else 1.0,
         )
 
     def facts_of(self, model: str, day: str | None = None) -> Facts:
@@ -243,24 +244,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         sent = None if protocol is None else protocol.max_tokens_sent(model.partition("/")[2])
         return self.facts_of(model, day).max_output if sent is None else sent
 
-    def caches_marked(self, model: str) -> bool | None:
-        """Returns whether a model's provider caches only what a request marks; None: not known."""
-        return None if (protocol := self._protocol_of(model)) is None else protocol.caches_marked
-
-    def unsized_in(self, call: Call) -> Unsized | None:
-        """Returns a part of unknown size in a call; None: there is none."""
-        return unsized_in(call, self.opens_any_file)
-
-    def opens_any_file(self, model: str) -> bool:
-        """Returns whether a model's provider reads what an image's address leads to even if that is no image."""
-        return (protocol := self._protocol_of(model)) is not None and protocol.opens_any_file
-
     def _protocol_of(self, model: str) -> WireProtocol | None:
         return self._of_provider(protocol_of, model)
-
-    def is_regional(self, model: str) -> bool | None:
-        """Returns whether a model is asked at an address for one region; None: not known."""
-        return self._of_provider(is_regional, model)
 
     def _of_provider(self, asked: Callable[[str, ReachSettings], _T], model: str) -> _T | None:
         """Returns what is asked of a model's provider; None: there is none, as of a search, or it is not known."""
@@ -268,10 +253,6 @@ class Settings(Struct, frozen=True, kw_only=True):
             return None if is_search(model) or is_page(model) else asked(model, self.means)
         except ConfigurationError:
             return None
-
-    def window(self, model: str, day: str | None = None) -> int | None:
-        """Returns the most tokens of a prompt to a model; None: not known."""
-        return self.facts_of(model, day).window
 
     def _price_by_others(self, model: str, day: str) -> ListedPrice | None:
         """Returns the price of a model under another spelling, or of a search from the row of its engine."""

@@ -128,7 +128,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         check_cost_is_bounded(models, settings, has_option=False)
         readers = dict.fromkeys((*options.model, options.judge))
         if options.window is not None or not (
-            unknown := [model for model in readers if settings.window(model) is None]
+            unknown := [model for model in readers if settings.facts_of(model).window is None]
         ):
             return run
         note = f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
@@ -215,7 +215,7 @@ def _spec_of(run: RunBasis) -> ConversationSpec:
     options: Options = run.options
     settings, judge, effort = run.settings, options.judge, options.judge_reasoning_effort
     tokens = {
-        model: prompt_tokens(options.window or settings.window(model) or WINDOW, options.max_tokens)
+        model: prompt_tokens(options.window or settings.facts_of(model).window or WINDOW, options.max_tokens)
         for model in dict.fromkeys((*options.model, judge))
     }
     if options.window is None:

@@ -58,7 +58,7 @@ class TurnJudging(Judging):
         else:
             temperature = 0.0
             window = kept_options(self._manifest, "chameleon").get("window")
-            tokens = prompt_tokens(window or settings.window(model) or WINDOW, run["max_tokens"])
+            tokens = prompt_tokens(window or settings.facts_of(model).window or WINDOW, run["max_tokens"])
         judge = TurnJudge(model, run["judge_prompt"], tokens, temperature, self.effort_of(model))
         return _TurnReader(judge, {item.id: item.data for item in self._items()})
 

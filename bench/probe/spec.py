@@ -54,7 +54,9 @@ def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) ->
             f"model {unpriced[0]!r} has no price, so --max-cost can't be kept: give it one under "
             f"[prices.{unpriced[0]!r}] in a --config file, or leave --max-cost out: then --max-calls alone guards"
         )
-    longest = min(prompt_tokens(settings.window(model) or WINDOW, output_of(model, settings)) for model in models)
+    longest = min(
+        prompt_tokens(settings.facts_of(model).window or WINDOW, output_of(model, settings)) for model in models
+    )
     usual = Bounds(max_calls, MAX_COST if sending.max_cost is None else sending.max_cost, in_flight=IN_FLIGHT)
     bounds = structs.replace(
         usual,

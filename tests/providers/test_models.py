@@ -240,7 +240,6 @@ def test_a_deployment_has_the_facts_of_the_model_that_it_stands_for_and_no_price
     settings = Settings(models=declared, clock=NOON)
     facts = settings.facts_of("azure/x")
     assert (facts.thinks, facts.window, facts.max_output, facts.retires) == (False, 50_000, 16_384, None)
-    assert settings.window("azure/x") == 50_000
     assert settings.price_table().get("azure/x") is None
     assert Settings(clock=NOON).facts_of("azure/x").thinks is None
 

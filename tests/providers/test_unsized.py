@@ -221,4 +221,4 @@ def test_what_gemini_is_given_by_an_address_may_be_any_file(address: str) -> Non
             assert most is not None and price.window is not None
             assert (most >= price.window * price.input / 1e6) != is_known
             elsewhere = Call(MINI, (Message("user", parts),))
-            assert settings.unsized_in(elsewhere) is None
+            assert unsized_in(elsewhere) is None

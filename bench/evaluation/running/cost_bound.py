@@ -71,5 +71,5 @@ def _dearest_calls(run: PreparedRun, lane: str) -> Iterator[Call]:
         yield from (call for call in other_calls(benchmark, run.options) if call.model == lane)
     else:
         limits = run.specification.get("prompt_tokens")
-        tokens = (run.settings.window(lane) or WINDOW) if limits is None else limits.get(lane, 0)
+        tokens = (run.settings.facts_of(lane).window or WINDOW) if limits is None else limits.get(lane, 0)
         yield Call(lane, "x" * (_CHARS_A_TOKEN * tokens), max_tokens=run.max_tokens[lane])
