@@ -82,13 +82,13 @@ def line_at(file: BinaryIO, place: int) -> bytes:
     return file.readline(LINE_MAX + 1)
 
 
-def read_whole(path: Path, most: int = WHOLE_MAX) -> bytes:
-    """Returns the JSON text of a file. Raises DamagedJournal if it is larger than `most`, or nested too deeply."""
+def read_whole(path: Path) -> bytes:
+    """Returns the JSON text of a file. Raises DamagedJournal if it is longer than WHOLE_MAX, or nested too deeply."""
     with open_to_read(path) as file:
         # Of a file with a hole of many gigabytes nothing is read.
         size = os.fstat(file.fileno()).st_size
-        data = b"" if size > most else file.read(most + 1)
-    check_bounded(data, str(path), max(size, len(data)), most)
+        data = b"" if size > WHOLE_MAX else file.read(WHOLE_MAX + 1)
+    check_bounded(data, str(path), max(size, len(data)), WHOLE_MAX)
     return data
 
 

@@ -28,11 +28,10 @@ from .engine import Engine
 from .event_loop import loop_factory
 from .settings import Settings
 from .statistics import Statistics
-from .thread_bridge import BridgeClosed, Flow
+from .thread_bridge import CLOSED_MEANWHILE, Flow
 
 _T = TypeVar("_T")
 _CLOSED = "the engine is closed: use it inside `with SyncEngine(...) as engine`"
-_CLOSED_MEANWHILE = "the engine was closed while this was under way: what had been answered is in the cache"
 
 
 class SyncEngine:
@@ -159,7 +158,7 @@ class SyncEngine:
         try:
             return future.result()
         except CancelledError:
-            raise RuntimeError(_CLOSED_MEANWHILE) from None
+            raise RuntimeError(CLOSED_MEANWHILE) from None
         except BaseException:
             future.cancel()  # the waiting caller was interrupted; else it is done, and this does nothing
             raise
@@ -177,8 +176,6 @@ class SyncEngine:
             loop.call_soon_threadsafe(self._begin, flow, sink)
         try:
             yield from flow.outcomes()
-        except BridgeClosed:
-            raise RuntimeError(_CLOSED_MEANWHILE) from None
         finally:
             flow.cut()
             # A generator may be collected by any thread: only the loop's own can't wait for itself, and after a fork

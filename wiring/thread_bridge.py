@@ -32,10 +32,7 @@ class _Sign:
 
 
 _HUNGRY, _ENDED = _Sign(), _Sign()
-
-
-class BridgeClosed(Exception):
-    """Raised in the thread that takes the outcomes if the run was cancelled in the loop."""
+CLOSED_MEANWHILE = "the engine was closed while this was under way: what had been answered is in the cache"
 
 
 class Flow:
@@ -123,7 +120,7 @@ class Flow:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         """Ends the loop's side. Its error goes to the taker only."""
-        self._error = BridgeClosed() if task.cancelled() else task.exception()
+        self._error = RuntimeError(CLOSED_MEANWHILE) if task.cancelled() else task.exception()
         self._outcomes.put(_ENDED)
         self.ended.set()
 

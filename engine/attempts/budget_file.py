@@ -138,12 +138,6 @@ class BudgetFile:
             return False
 
     @property
-    def own(self) -> Amounts:
-        """The amounts in this file alone."""
-        with self._locked():
-            return self._state.amounts
-
-    @property
     def all(self) -> Amounts:
         """The amounts that count against the limit: this file's and those of other folders."""
         with self._locked():
