@@ -27,8 +27,7 @@ from ..wiring import ConfigurationError, Settings, accesses_to
 from . import values
 from .documents import Document
 from .errors import UsageError, nearest
-from .gateway_settings import GatewaySettings
-from .gateway_table import gateway_of
+from .gateway_settings import GatewaySettings, gateway_of
 from .options import SENDING, SendingOptions
 
 TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run", "task")

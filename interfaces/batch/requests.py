@@ -16,14 +16,11 @@ import orjson
 from msgspec import Struct, structs
 
 from ...engine.call import Call
-from ...providers.llm.anthropic import serve_messages as anthropic_messages
-from ...providers.llm.google import serve_generate as gemini_generate
-from ...providers.llm.openai import serve_chat as openai_chat
-from ...providers.llm.openai import serve_responses as openai_responses
 from ...providers.llm.serve_bounds import check_values
 from ...providers.llm.serve_dialect import Dialect, RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import request_for_family
 from ...report.text import cut
+from ..gateway.paths import ASKED, DIALECTS, GENERATE
 from .input import LINE_MAX, InputLine
 
 NO_JSON = "invalid_json_line"
@@ -32,11 +29,6 @@ _CODES = {"unknown_model": "model_not_found"}
 # Equal bytes for two calls that ask the same, whatever the order of their fields.
 _ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=dict)
 
-_SPOKEN = {
-    "chat/completions": openai_chat.DIALECT,
-    "responses": openai_responses.DIALECT,
-    "messages": anthropic_messages.DIALECT,
-}
 _PATH = re.compile(r"/?(?:v1/)?(chat/completions|responses|messages)/?")
 _GEMINI_PATH = re.compile(r"/?(?:v1|v1beta|v1beta1)/models/(.+):generateContent")
 URLS = "/v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models/MODEL:generateContent"
@@ -139,11 +131,11 @@ def _spoken_at(url: object, body: dict[str, Any]) -> Dialect | None:
     if not isinstance(url, str):
         return None
     if (path := _PATH.fullmatch(url)) is not None:
-        return _SPOKEN.get(path[1])
+        return DIALECTS[ASKED[path[1]]]
     if (path := _GEMINI_PATH.fullmatch(url)) is not None:
         # The dialect reads it from the body, as it can't see the address.
         body["model"] = unquote(path[1])
-        return gemini_generate.DIALECT
+        return DIALECTS[GENERATE]
     return None
 
 

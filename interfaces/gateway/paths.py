@@ -8,22 +8,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct, structs
 
-from ...providers.llm.serve_dialect import Problem
+from ...providers.llm.anthropic import serve_messages as anthropic_messages
+from ...providers.llm.google import serve_generate as gemini_generate
+from ...providers.llm.openai import serve_chat as openai_chat
+from ...providers.llm.openai import serve_responses as openai_responses
+from ...providers.llm.serve_dialect import Dialect, Problem
 
 Kind = Literal["ask", "models", "model", "health", "metrics", "status"]
 
 CHAT, RESPONSES, MESSAGES, GENERATE = "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+    {
+        CHAT: openai_chat.DIALECT,
+        RESPONSES: openai_responses.DIALECT,
+        MESSAGES: anthropic_messages.DIALECT,
+        GENERATE: gemini_generate.DIALECT,
+    }
+)
 RUN_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 OFFERED = (
     "POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/MODEL:generateContent, GET /v1/models, "
     "/health, /metrics and / (a page for browsers)"
 )
-_ASKED: Mapping[str, str] = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
+ASKED: Mapping[str, str] = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 _ROOTS = r"(?:/openai/v1|/openai|/v1)?"
 _ASK = re.compile(rf"{_ROOTS}/(chat/completions|responses|messages)")
 _DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/chat/completions")
@@ -75,7 +88,7 @@ def _way_of(method: str, target: str, headers: Mapping[str, list[str]]) -> Reque
     if path in ("/health", "/metrics"):
         return RequestPath("health" if path == "/health" else "metrics", run=run)
     if match := _ASK.fullmatch(path):
-        return RequestPath("ask", _ASKED[match[1]], run=run)
+        return RequestPath("ask", ASKED[match[1]], run=run)
     if match := _DEPLOYMENT.fullmatch(path):
         return RequestPath("ask", CHAT, unquote(match[1]), run)
     if match := _GENERATE.fullmatch(path):

@@ -32,9 +32,9 @@ from .http.http_connection import Connection
 from .http.http_request import HttpRequest
 from .http.http_response import HttpResponse
 from .metrics import Metrics
-from .paths import CHAT, RequestPath, read_path
+from .paths import CHAT, DIALECTS, RequestPath, read_path
 from .request_log import RequestLog
-from .request_parser import DIALECTS, RequestParser
+from .request_parser import RequestParser
 from .response_headers import DRAIN_S, EVENTS, AnswerFacts, answer, facts_of, refusal, stream_fields
 from .status_page import STATUS_PAGE_TYPE
 from .streaming import PING_S, StreamedText, stream_out

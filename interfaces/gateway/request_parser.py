@@ -12,31 +12,18 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
 from ...engine.call import TRIAL_MAX
-from ...providers.llm.anthropic import serve_messages as anthropic_messages
-from ...providers.llm.google import serve_generate as gemini_generate
-from ...providers.llm.openai import serve_chat as openai_chat
-from ...providers.llm.openai import serve_responses as openai_responses
-from ...providers.llm.serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ...providers.llm.serve_dialect import RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import model_named
 from .http.bodies import object_of
 from .http.http_request import HttpRequest
 from .offered_models import check_reached
-from .paths import CHAT, GENERATE, MESSAGES, RESPONSES, RUN_NAME, RequestPath
+from .paths import DIALECTS, GENERATE, RUN_NAME, RequestPath
 
-DIALECTS: Mapping[str, Dialect] = MappingProxyType(
-    {
-        CHAT: openai_chat.DIALECT,
-        RESPONSES: openai_responses.DIALECT,
-        MESSAGES: anthropic_messages.DIALECT,
-        GENERATE: gemini_generate.DIALECT,
-    }
-)
 # How many names of models are cached, for each family; a longer name is resolved anew every time.
 _NAMES_KEPT = 256
 _SWITCH_S = 0.0005

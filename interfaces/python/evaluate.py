@@ -18,7 +18,7 @@ from msgspec import structs
 
 from ...bench.evaluation.door.benchmark import Order
 from ...bench.evaluation.door.prepared_run import PreparedRun
-from ...bench.evaluation.door.watch import ItemProgress, Watch, unwatched
+from ...bench.evaluation.door.watch import ItemProgress, Watch
 from ...bench.evaluation.planning.item_plan import run_of
 from ...bench.evaluation.planning.preparation import check_snapshot
 from ...bench.evaluation.running.execution import RunResult, execute
@@ -41,6 +41,7 @@ from ...engine.fault import LocalFault, Stop, Stopped
 from ...engine.remarks import remark, trouble
 from ...wiring.engine import Engine
 from ...wiring.lane_names import unused_lanes
+from ..terminal.progress import watch_on_stderr
 from ..terminal.remarks import shown_remarks
 
 
@@ -125,15 +126,10 @@ def evaluate(
         names = ", ".join(EvaluateOptions.__annotations__)
         raise TypeError(f"evaluate() has no option {sorted(unknown)[0]!r}: it has {names}")
     prepared = _prepared(task, (models,) if isinstance(models, str) else tuple(models), Path(out).absolute(), options)
-    watch: Watch = unwatched
-    if progress:
-        from ..terminal.progress import watch_on_stderr
-
-        watch = watch_on_stderr()
     with shown_remarks():
         for line in unused_lanes([prepared.settings]):
             remark(line)
-        result = _executed(prepared, watch, retry=retry)
+        result = _executed(prepared, watch_on_stderr(is_shown=progress), retry=retry)
         if result.end.fault is not None:
             raise result.end.fault
         evaluation = _evaluation(result, _written(result) if report else None)
