@@ -107,10 +107,12 @@ def row_of(request: BatchRequest, outcomes: Sequence[Outcome], tag: str) -> Note
         "body": orjson.Fragment(body),
     }
     row = orjson.dumps({"id": name, "custom_id": request.custom_id, "response": response, "error": None})
-    return NotedRow(row, _note(request, outcomes, zlib.crc32(row)))
+    return NotedRow(row, note_of(request, outcomes, zlib.crc32(row)))
 
 
-def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | None) -> Note:
+def note_of(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | None) -> Note:
+    """Returns the note of a request. `row_crc` None: it is still pending, and the note has the cost of the samples that
+    it has."""
     call = request.asked.call
     failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
     costs = CallCosts()
@@ -133,8 +135,3 @@ def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | Non
         **{name: fields[name] for name in _OF_CALLS},
         error=failure.detail if failure is not None else UNSET,
     )
-
-
-def note_of_rest(request: BatchRequest, outcomes: Sequence[Outcome]) -> Note:
-    """Returns the note of a request that is still pending, with the cost of the samples that it has."""
-    return _note(request, outcomes, None)

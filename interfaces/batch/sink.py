@@ -11,7 +11,7 @@ from typing import Protocol
 from ...engine.call import Outcome
 from ...engine.fault import LocalFault
 from .requests import BadLine, BatchRequest
-from .rows import Note, NotedRow, note_of_rest, row_of, row_of_broken
+from .rows import Note, NotedRow, note_of, row_of, row_of_broken
 
 
 class Keeper(Protocol):
@@ -60,7 +60,7 @@ class BatchSink:
     def write_rest(self) -> None:
         """Writes notes with the cost of samples whose requests stay pending, so that a limit on cost counts them."""
         for request, outcomes in self._partly.values():
-            self._keeper.note(note_of_rest(request, outcomes))
+            self._keeper.note(note_of(request, outcomes, None))
         self._partly.clear()
 
     def flush(self) -> None:

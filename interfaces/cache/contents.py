@@ -5,7 +5,7 @@ Pure arithmetic on entries; opens and prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,31 +29,26 @@ class CacheGroup(Struct):
     newest: float = float("-inf")
 
 
-class CacheContents(Struct, frozen=True):
-    """The contents of a cache. `bytes` of groups are those of answers' bodies; the file is larger."""
-
-    statistics: CacheStatistics
-    groups: tuple[CacheGroup, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "cache": self.statistics.path,
-            "entries": self.statistics.entries,
-            "entries_of_live_runs": self.statistics.private_entries,
-            "failures": self.statistics.failures,
-            "bodies": self.statistics.bodies,
-            "texts": self.statistics.texts,
-            "file_bytes": self.statistics.bytes,
-            "oldest": _iso(min((group.oldest for group in self.groups), default=None)),
-            "newest": _iso(max((group.newest for group in self.groups), default=None)),
-            "groups": [
-                {**structs.asdict(group), "oldest": _iso(group.oldest), "newest": _iso(group.newest)}
-                for group in self.groups
-            ],
-        }
+def as_json(statistics: CacheStatistics, groups: Sequence[CacheGroup]) -> dict[str, Any]:
+    return {
+        "cache": statistics.path,
+        "entries": statistics.entries,
+        "entries_of_live_runs": statistics.private_entries,
+        "failures": statistics.failures,
+        "bodies": statistics.bodies,
+        "texts": statistics.texts,
+        "file_bytes": statistics.bytes,
+        "oldest": _iso(min((group.oldest for group in groups), default=None)),
+        "newest": _iso(max((group.newest for group in groups), default=None)),
+        "groups": [
+            {**structs.asdict(group), "oldest": _iso(group.oldest), "newest": _iso(group.newest)} for group in groups
+        ],
+    }
 
 
-def take_stock(entries: Iterable[tuple[bytes, StoredAnswer]], statistics: CacheStatistics) -> CacheContents:
+def groups_of(entries: Iterable[tuple[bytes, StoredAnswer]]) -> list[CacheGroup]:
+    """Returns the groups of a cache's answers, the largest first. Their `bytes` are those of bodies; the file is
+    larger."""
     # Parameters are few and entries many: the JSON of each distinct one is read once.
     by_params: dict[tuple[str, bytes], CacheGroup] = {}
     groups: dict[tuple[str, str], CacheGroup] = {}
@@ -70,14 +65,11 @@ def take_stock(entries: Iterable[tuple[bytes, StoredAnswer]], statistics: CacheS
             group.oldest = at
         if at > group.newest:
             group.newest = at
-    return CacheContents(
-        statistics, tuple(sorted(groups.values(), key=lambda one: (-one.entries, one.endpoint, one.model)))
-    )
+    return sorted(groups.values(), key=lambda one: (-one.entries, one.endpoint, one.model))
 
 
-def contents_text(contents: CacheContents) -> str:
+def tell(statistics: CacheStatistics, groups: Sequence[CacheGroup]) -> str:
     """Returns the contents as text for a person."""
-    statistics = contents.statistics
     lines = [f"{statistics.path}: {statistics.entries:,} answers in a file of {size_text(statistics.bytes)}"]
     if statistics.private_entries:
         lines.append(f"{statistics.private_entries:,} more belong to live runs that have not ended")
@@ -86,11 +78,11 @@ def contents_text(contents: CacheContents) -> str:
             f"{statistics.failures:,} failures of searches and pages, {statistics.bodies:,} bodies that lie apart, "
             f"{statistics.texts:,} texts made of pages"
         )
-    if contents.groups:
+    if groups:
         rows = [("endpoint", "model", "answers", "size", "oldest", "newest")]
         rows += [
             (g.endpoint, g.model, f"{g.entries:,}", size_text(g.bytes), _minute(g.oldest), _minute(g.newest))
-            for g in contents.groups
+            for g in groups
         ]
         lines += ["", table(rows)]
     return "\n".join(lines)

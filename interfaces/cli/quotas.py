@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...engine.call import WEB
 from ...engine.lane import Lane
 from ...engine.lanes import lane_files
 from ...engine.lanes.ledger import Ledger
-from ...engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota, quota_of
+from ...engine.limits import DAY_S, Quota, Tokens, declared_quota, quota_of
 from ...format import decimal_text, rough_time
 from ...providers.retrieval import EVERY_HOST
 from ...report.text import table
@@ -147,7 +147,8 @@ def tell(lanes: Sequence[KnownLane]) -> str:
 
 
 def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
-    used = _used_by_amount(lane)
+    requests, tokens = lane.used or (0, Tokens())
+    used = {"requests": requests, "tokens": tokens.total, "input": tokens.input, "output": tokens.output}
     rows: list[tuple[str, ...]] = []
     for amount, option in _AMOUNTS:
         declared, in_use = getattr(declared_quota(lane.declared), option), getattr(lane.quota, option)
@@ -160,19 +161,11 @@ def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
     return rows
 
 
-def _used_by_amount(lane: KnownLane) -> Mapping[str, int]:
-    requests, tokens = lane.used or (0, Tokens())
-    return {"requests": requests, "tokens": tokens.total, "input": tokens.input, "output": tokens.output}
-
-
 def _named(lane: KnownLane) -> str:
     return f"{lane.model} ({lane.key})" if lane.key else lane.model
 
 
 def _learned(seen: lane_files.ReportedLimit) -> str:
-    window = "" if seen.limit.window_s == 60 else f" {_window(seen.limit)}"
+    window_s = seen.limit.window_s
+    window = "" if window_s == 60 else f" {_WINDOWS.get(window_s, f'in {window_s:g} s')}"
     return f"{seen.limit.limit or 0:,.0f}{window} ({rough_time(round(time.time() - seen.at))} ago)"
-
-
-def _window(limit: Limit) -> str:
-    return _WINDOWS.get(limit.window_s, f"in {limit.window_s:g} s")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ...bench.evaluation.page.reporting import BenchmarkFolder, WrittenReport, read, write
+from ...bench.evaluation.page.reporting import BenchmarkFolder, read, write
 from ...bench.evaluation.running.execution import RunResult
 from ...bench.evaluation.running.journals import RecordError
 from ...configuration.errors import UsageError
@@ -31,7 +31,9 @@ def report(results: Sequence[RunResult]) -> Iterator[str]:
             for path in paths:
                 if path not in folders:
                     folders[path] = read(path)
-            written = _write([folders[path] for path in paths], out)
+            # In the order in which they were begun, even if one of them has just been resumed.
+            read_folders = sorted((folders[path] for path in paths), key=_begun)
+            written = write(read_folders, out, has_figures=False)
         except (UsageError, RecordError, LocalFault) as error:
             yield f"millstream: no report in {out}: {' '.join(str(error).split())}"
         except Exception as error:  # noqa: BLE001 (the run is over and reported: its exit code must not hang on a picture)
@@ -41,10 +43,8 @@ def report(results: Sequence[RunResult]) -> Iterator[str]:
             yield f"report: {written.page}"
 
 
-def _write(folders: Sequence[BenchmarkFolder], out: Path) -> WrittenReport:
-    # In the order in which they were begun, even if one of them has just been resumed.
-    begun = sorted(folders, key=lambda folder: (str((folder.manifest or {}).get("started")), folder.path))
-    return write(begun, out, has_figures=False)
+def _begun(folder: BenchmarkFolder) -> tuple[str, Path]:
+    return str((folder.manifest or {}).get("started")), folder.path
 
 
 def _wanted(outs: Sequence[Path], results: Sequence[RunResult]) -> Iterator[tuple[Path, list[Path]]]:

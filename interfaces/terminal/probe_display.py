@@ -30,7 +30,6 @@ class ProbeDisplay(Watcher):
         self._model = ""
         self._line = ""
         self._began = 0.0
-        self._until: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
@@ -48,8 +47,8 @@ class ProbeDisplay(Watcher):
         if seconds < _TOLD_FROM_S:
             return
         if self._painter.is_screen:
-            self._until = asyncio.get_running_loop().time() + seconds
-            self._tick()
+            self._stop_counting()
+            self._tick(asyncio.get_running_loop().time() + seconds)
         else:
             self._show(f"waits {seconds:,.0f} s")
 
@@ -58,20 +57,16 @@ class ProbeDisplay(Watcher):
         self._stop_counting()
         self._painter.close()
 
-    def _tick(self) -> None:
+    def _tick(self, until: float) -> None:
         """Shows the seconds that are left of a wait, and again each second."""
         loop = asyncio.get_running_loop()
-        left_s = (self._until or 0.0) - loop.time()
-        if self._until is None or left_s < 0:
-            return
-        self._paint(f"waits {left_s:,.0f} s")
-        self._timer = loop.call_later(1.0, self._tick)
+        if (left_s := until - loop.time()) >= 0:
+            self._paint(f"waits {left_s:,.0f} s")
+            self._timer = loop.call_later(1.0, self._tick, until)
 
     def _stop_counting(self) -> None:
-        self._until = None
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
 
     def _show(self, text: str) -> None:
         self._stop_counting()

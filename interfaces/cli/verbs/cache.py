@@ -83,12 +83,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    from ...cache.contents import contents_text, take_stock
+    from ...cache.contents import as_json, groups_of, tell
     from ...cache.files import cache_at, opened
 
     with opened(cache_at(options.cache)) as cache:
-        contents = take_stock(cache.entries(), cache.statistics())
-    say_result(options.json, lambda: contents.as_dict(), lambda: contents_text(contents))
+        statistics, groups = cache.statistics(), groups_of(cache.entries())
+    say_result(options.json, lambda: as_json(statistics, groups), lambda: tell(statistics, groups))
     return DONE
 
 

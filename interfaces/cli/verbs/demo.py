@@ -107,14 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return _demonstrate(Path(options.runs), options.limit)
-
-
-def _demonstrate(runs: Path, limit: int | None) -> int:
     from ....engine.fault import LocalFault
     from ....fixtures.full_size import ensure
+    from ..command import parser_of
+    from . import run as run_verb
     from .sim import full_size_folder
 
+    runs, limit = Path(options.runs), options.limit
     try:
         dataset = ensure(full_size_folder()).absolute()
         folder = _new_folder(runs.absolute())
@@ -124,19 +123,11 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
         file = folder / "run.toml"
         file.write_text(_run_file(file, dataset, ports, limit), encoding="utf-8")
         note(_announced(folder, limit))
-        code = _run_file_of(file)
+        code = run_verb.run(with_sending(parser_of("run", [str(file)]).parse_args([str(file)])))
     if code >= RESUMABLE:
         sim = shlex.join(("millstream", "sim", "--full-size", *ports.flags, *WEB))
         note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: {command_text('run', file)}")
     return code
-
-
-def _run_file_of(file: Path) -> int:
-    """Runs `millstream run FILE` and returns its exit code."""
-    from ..command import parser_of
-    from . import run
-
-    return run.run(with_sending(parser_of("run", [str(file)]).parse_args([str(file)])))
 
 
 def _new_folder(runs: Path) -> Path:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ....bench.evaluation.door.prepared_run import PreparedRun
-    from ....bench.evaluation.reading.judging.panel import Panel
 
 HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
 EXAMPLES = (
@@ -137,19 +136,13 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
 def _tell(folder: Path, summary: dict[str, Any] | None, options: argparse.Namespace) -> int:
     """Prints the judgements so far, and returns their exit code. `summary`: of the judges that were asked now, for
     `--json`."""
-    from ....bench.evaluation.reading.agreement_text import panel_json, panel_text
-
-    panel = _panel_of(folder)
-    say_result(options.json, lambda: {**(summary or {}), "panel": panel_json(panel)}, lambda: panel_text(panel))
-    return WITH_FAILURES if any(each.is_unmeasured for each in panel.replies) else DONE
-
-
-def _panel_of(folder: Path) -> Panel:
     from ....bench.evaluation.door.registry import benchmark_of
+    from ....bench.evaluation.reading.agreement_text import panel_json, panel_text
     from ....bench.evaluation.reading.judging.folder_panel import read_panel
 
     manifest = manifest_of(folder)
     panel = read_panel(folder, benchmark_of(folder).judging(manifest))
     if panel is None:
         raise UsageError(f"{folder} holds no judgements yet: name a judge with --judge PROVIDER/MODEL")
-    return panel
+    say_result(options.json, lambda: {**(summary or {}), "panel": panel_json(panel)}, lambda: panel_text(panel))
+    return WITH_FAILURES if any(each.is_unmeasured for each in panel.replies) else DONE

@@ -71,16 +71,17 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.reading.labelling.comparison import compared_in
     from ....bench.evaluation.reading.labelling.label_file import fill_in
     from ....bench.evaluation.reading.labelling.label_lines import LABELS, default_rater, read_label_lines
+    from ...terminal.label_dialogue import Screen, hold
 
     folder = Path(options.folder)
     sheet = None if options.csv is None else Path(options.csv)
     is_new = sheet is not None and not sheet.exists()
-    is_dialogue = sheet is None and _is_at_a_terminal()
+    is_dialogue = sheet is None and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     answers = _answers_of(folder, is_shown=is_new or is_dialogue)
     lines = list(read_label_lines(folder / LABELS))
     labels, sample = _begun(folder, options.rater or default_rater(), lines, options, answers)
     if is_dialogue:
-        _hold(labels, sample)
+        hold([label for _, label in sample], labels, Screen(), f"{labels.path} for {labels.rater}")
     elif sheet is not None:
         _exchange(sheet, sample, labels, is_new=is_new)
     if (is_dialogue or is_new) and len(sample) < labels.asked[0]:
@@ -124,10 +125,6 @@ def _answers_of(folder: Path, *, is_shown: bool) -> AnswerFile:
     return answers_in(folder, benchmark_of(folder), manifest, is_shown=is_shown, has_judges=True)
 
 
-def _is_at_a_terminal() -> bool:
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-
-
 def _begun(
     folder: Path, rater: str, lines: Sequence[LabelLine], options: argparse.Namespace, answers: AnswerFile
 ) -> tuple[RaterLabels, Sequence[SampleEntry]]:
@@ -169,12 +166,6 @@ def _in_sheet(folder: Path, path: Path, options: argparse.Namespace, answers: An
                 f"name another with --csv"
             )
     return [entries[key] for key in sheet.keys]
-
-
-def _hold(labels: RaterLabels, sample: Sequence[SampleEntry]) -> None:
-    from ...terminal.label_dialogue import Screen, hold
-
-    hold([label for _, label in sample], labels, Screen(), f"{labels.path} for {labels.rater}")
 
 
 def _exchange(path: Path, sample: Sequence[SampleEntry], labels: RaterLabels, *, is_new: bool) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....configuration.errors import DONE, LOCAL_FAULT
 from ....format import count_text
 from ...terminal.output import say, say_json
 from .resume import manifest_of
-
-if TYPE_CHECKING:
-    from ...batch.place import BatchPlace
 
 HELP = "prove that nothing of a run or batch is missing, double or changed"
 EXAMPLES = ("verify runs/first",)
@@ -28,11 +25,11 @@ def run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
     from ...batch.place import place_at
+    from ...batch.proof import prove
 
     folder = Path(options.folder)
     place = place_at(folder)
-    manifest = {} if place is not None else manifest_of(folder)
-    proof = _prove(folder, manifest) if place is None else _prove_batch(place)
+    proof: Any = _prove(folder) if place is None else prove(place)
     is_proven = not proof.wrongs
     if options.json:
         say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
@@ -51,22 +48,16 @@ def run(options: argparse.Namespace) -> int:
     return DONE if is_proven else LOCAL_FAULT
 
 
-def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
+def _prove(folder: Path) -> Any:
     from ....bench.evaluation.door.registry import benchmark_of
     from ....bench.evaluation.reading.proving import prove_run
     from ....bench.evaluation.reading.verdict_proof import prove_verdicts
     from ....bench.evaluation.running.served import compare_names, rows_in
 
-    benchmark = benchmark_of(folder)
+    manifest, benchmark = manifest_of(folder), benchmark_of(folder)
     proof = prove_run(benchmark, folder, manifest)
     compare_names(folder, manifest, proof)
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
     prove_verdicts(folder, manifest, benchmark, proof)
     return proof
-
-
-def _prove_batch(place: BatchPlace) -> Any:
-    from ...batch.proof import prove
-
-    return prove(place)
