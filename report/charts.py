@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import structs
 
 from .colours import colour
 from .labels import named_list, one_line, width_of
-from .table import Cell, Figure, Table
+from .table import Cell, Figure
 from .vega_lite import SCHEMA, Chart
 
 DATA = "rows"
@@ -33,38 +33,18 @@ _WIDER = 0.2
 _GUARD = "\N{NO-BREAK SPACE}"
 
 
-class FigureText(Struct, frozen=True):
-    """The name, title and caption of a figure; `empty` is the sentence that replaces it if there is nothing to draw."""
-
-    name: str
-    title: str
-    caption: str
-    empty: str = ""
-
-
-def figure_of(
-    table: Table,
-    words: FigureText,
-    chart: Chart,
-    rows: Iterable[Mapping[str, Cell]],
-    *,
-    min_width: int,
-) -> Figure:
-    """Returns a figure of a chart and its rows, at least so many pixels wide. The page, not the chart, writes the
+def drawn_figure(figure: Figure, chart: Chart, rows: Iterable[Mapping[str, Cell]], *, min_width: int) -> Figure:
+    """Returns the figure with a chart and its rows, at least so many pixels wide. The page, not the chart, writes the
     title."""
     spec: dict[str, Any] = {
         "$schema": SCHEMA,
         "config": _look(),
         "data": {"name": DATA},
-        "description": words.title,
+        "description": figure.title,
         **chart.spec,
         "datasets": {DATA: [dict(row) for row in rows]},
     }
-    return Figure(words.name, words.title, words.caption, table.name, spec, "", min_width)
-
-
-def empty_figure(table: Table, words: FigureText) -> Figure:
-    return Figure(words.name, words.title, words.caption, table.name, None, words.empty)
+    return structs.replace(figure, spec=spec, empty="", min_width=min_width)
 
 
 def safe_labels(labels: Mapping[Name, str]) -> dict[Name, str]:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import vega_lite as vl
-from .charts import FigureText, figure_of, legend_columns
+from .charts import drawn_figure, legend_columns
 from .colours import colour
-from .table import Cell, Figure, Table
+from .table import Cell, Figure
 
 COLOURS = tuple(f"line-{number}" for number in range(1, 9))
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
@@ -52,9 +52,9 @@ def paint(order: Mapping[str, int], field: str = "line", legend: vl.Channel | No
     return vl.channel(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
-def panels_figure(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]]) -> Figure:
+def panels_figure(figure: Figure, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]]) -> Figure:
     """Returns a figure of lines with two panels side by side: one for each `panel` of the rows, in order of `place`."""
     panels = len({row["panel"] for row in rows})
     facet = vl.channel("panel:N", sort={"field": "place", "op": "min"}, title=None)
     chart = chart.properties(width=_PANEL, height=_PANEL_HEIGHT).facet(facet, columns=2).properties(spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=440 if panels > 1 else 280)
+    return drawn_figure(figure, chart, rows, min_width=440 if panels > 1 else 280)

@@ -80,6 +80,6 @@ class Figure(Struct, frozen=True):
     title: str
     caption: str
     table: str
-    spec: dict[str, Any] | None
+    spec: dict[str, Any] | None = None
     empty: str = ""
     min_width: int = 0

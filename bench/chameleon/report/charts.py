@@ -10,15 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ....metrics.chameleon.readings import Confidence
 from ....report import vega_lite as vl
-from ....report.charts import (
-    WIDTH,
-    FigureText,
-    empty_figure,
-    figure_of,
-    not_drawn,
-    safe_labels,
-    tooltip_name,
-)
+from ....report.charts import WIDTH, drawn_figure, not_drawn, safe_labels, tooltip_name
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
 from ....report.line_styles import lines_of, paint, panels_figure
@@ -47,15 +39,16 @@ def confidence_figure(table: Table, all_models: Sequence[str] = (), reading: Con
     )
     lacking = [model for model in all_models if model not in same]
     gone = not_drawn(lacking, (row["model"] for row in plotted), "scored conversations")
-    words = FigureText(
+    figure = Figure(
         "chameleon-figure-3-confidence",
         "Figure 3: distribution of confidence",
         "Density of the mean confidence of a conversation, all temperatures together (Gaussian kernels, Scott's rule)."
         f"{_RUBRIC_VALUES.get(reading, '')}{alone}{gone}",
-        f"No model has two scored conversations that differ in confidence.{alone}",
+        table.name,
+        empty=f"No model has two scored conversations that differ in confidence.{alone}",
     )
     if not plotted:
-        return empty_figure(table, words)
+        return figure
     rows, order = _rows(
         plotted,
         all_models,
@@ -72,7 +65,7 @@ def confidence_figure(table: Table, all_models: Sequence[str] = (), reading: Con
     line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
     # A line shows tooltips only where it has points.
     points = base.mark("point", size=60, opacity=0, filled=True).encode(tooltip=tooltip)
-    return _one(table, words, line + points, rows)
+    return _one(figure, line + points, rows)
 
 
 def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
@@ -89,16 +82,17 @@ def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
         number[str(row["model"])] += int(row["conversations"] or 0)
     plotted = [row for row in every if number[str(row["model"])] > 1]
     gone = not_drawn(all_models, (row["model"] for row in plotted), "two conversations with both rates")
-    words = FigureText(
+    figure = Figure(
         "chameleon-figure-4-reuse",
         "Figure 4: score by source re-use",
         "Mean Chameleon score of the conversations in each tenth of the source re-use rate, all temperatures together. "
         "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals over "
         f"conversations, where there are ten at least; the larger a point, the more conversations.{gone}",
-        "No model has two conversations with both a source re-use rate and a score.",
+        table.name,
+        empty="No model has two conversations with both a source re-use rate and a score.",
     )
     if not plotted:
-        return empty_figure(table, words)
+        return figure
     rows, order = _rows(
         plotted,
         all_models,
@@ -127,7 +121,7 @@ def reuse_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     spans = base.mark("rule", strokeWidth=1.2).encode(y=vl.channel("low:Q"), y2="high:Q", color=hue)
     size = vl.channel("conversations:Q", legend=None, scale={"range": [30, 160]})
     points = base.mark("point", filled=True, opacity=1).encode(y=y, color=hue, size=size, tooltip=tooltip)
-    return _one(table, words, spans + line + points, rows)
+    return _one(figure, spans + line + points, rows)
 
 
 def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
@@ -138,15 +132,16 @@ def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     temperatures = sorted({str(row["temperature"]) for row in plotted}, key=_by_temperature)
     several = ", and one for all of them together" if EVERY_TEMPERATURE in temperatures else ""
     each = f": a panel for each temperature{several}" if len(temperatures) > 1 else ""
-    words = FigureText(
+    figure = Figure(
         "chameleon-figure-5-turns",
         "Figure 5: source re-use by turn",
         "The share of a turn's sources that were used before in the same conversation, mean over "
         f"conversations{each}.{gone}",
-        "No conversation is scored.",
+        table.name,
+        empty="No conversation is scored.",
     )
     if not plotted:
-        return empty_figure(table, words)
+        return figure
     rows, order = _rows(
         plotted,
         all_models,
@@ -178,12 +173,12 @@ def turns_figure(table: Table, all_models: Sequence[str] = ()) -> Figure:
     )
     line = base.mark("line", strokeWidth=2).encode(**lines_of(order))
     points = base.mark("point", filled=True, size=34, opacity=1).encode(color=paint(order), tooltip=tooltip)
-    return panels_figure(table, words, line + points, rows)
+    return panels_figure(figure, line + points, rows)
 
 
-def _one(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]]) -> Figure:
+def _one(figure: Figure, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]]) -> Figure:
     sized = chart.properties(width=WIDTH, height=_HEIGHT, autosize={"type": "fit-x", "contains": "padding"})
-    return figure_of(table, words, sized, rows, min_width=400)
+    return drawn_figure(figure, sized, rows, min_width=400)
 
 
 def _rows(

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from ....report import vega_lite as vl
-from ....report.charts import (
-    WIDTH,
-    FigureText,
-    empty_figure,
-    figure_of,
-    label_width,
-    safe_labels,
-    tooltip_name,
-)
+from ....report.charts import WIDTH, drawn_figure, label_width, safe_labels, tooltip_name
 from ....report.colours import colour
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
@@ -26,14 +18,15 @@ def scores_figure(table: Table, name: str, title: str, most: float | None) -> Fi
     """Returns the figure: a point and an interval for each model that has a score; an empty one if none has. Its axis
     reaches `most`, the largest score possible; None: it is not known."""
     scored = [row for row in table.records() if row["name"] is None and isinstance(row["score"], int | float)]
-    words = FigureText(
+    figure = Figure(
         f"{name}-figure-scores",
         title,
         "The score of each model, and its 95% interval over items where there is one.",
-        "No model has a score.",
+        table.name,
+        empty="No model has a score.",
     )
     if not scored:
-        return empty_figure(table, words)
+        return figure
     names = safe_labels(labels([str(row["model"]) for row in scored]))
     rows: list[dict[str, Cell]] = [
         {
@@ -47,9 +40,8 @@ def scores_figure(table: Table, name: str, title: str, most: float | None) -> Fi
         for row in scored
     ]
     order = [str(row["label"]) for row in rows]
-    return figure_of(
-        table,
-        words,
+    return drawn_figure(
+        figure,
         _chart(order, most),
         rows,
         min_width=max(label_width(order) + 240, WIDTH),

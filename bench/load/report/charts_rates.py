@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ....metrics.load.load_json import LoadPart, Times
 from ....report import vega_lite as vl
-from ....report.charts import FigureText, figure_of
+from ....report.charts import drawn_figure
 from ....report.colours import colour
 from ....report.line_styles import lines_of, paint
 from ....report.table import Cell, Figure, Table
@@ -35,27 +35,29 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
         goal = None if series.of.goal is None else parse_goal(series.of.goal.goal)
     parts = stepped(series)
     knee = "" if series.of.knee is None else " The dotted line stands at the knee."
-    words = FigureText(
+    figure = Figure(
         f"load-by-rate-{number}",
         f"{series.name}: percentiles by rate",
         "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals, cut where "
         f"too few calls tell how far they reach.{_bound_words(parts)}{knee}{_goal_words(goal)}",
+        table.name,
     )
     in_one_piece = not series.of.gap.count and (goal is None or goal.of != "first token")
     rows = [*_point_rows(parts, goal, is_in_one_piece=in_one_piece), *_mark_rows(series, goal)]
     panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
     x = rate_axis([part.rate or 0.0 for part in parts])
     chart = vl.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
+    return drawn_figure(figure, chart, rows, min_width=MIN_WIDTH)
 
 
 def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     """Returns the figure of several tests or models: the median and the 99th percentile of each."""
-    words = FigureText(
+    figure = Figure(
         "load-by-rate",
         "Percentiles by rate",
         "Latency from when a call was due, half of the answers and 99% of them; thin lines are 95% intervals, and "
         f"dotted ones stand at each knee.{_bound_words([part for each in every for part in stepped(each)])}",
+        table.name,
     )
     series = list(filter(has_several_rates, every))
     rows: list[Row] = [
@@ -84,7 +86,7 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure
         points = _points(base, y, hue, 40)
         panels.append(vl.layer(knees, spans, line, *points).properties(width=PLOT_WIDTH, height=_HEIGHT * 3 // 4))
     chart = vl.vconcat(*panels, spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
+    return drawn_figure(figure, chart, rows, min_width=MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], panel: str, x: vl.Channel) -> vl.Chart:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ....metrics.load.spectrum import spectrum
 from ....report import vega_lite as vl
-from ....report.charts import FigureText, empty_figure, figure_of
+from ....report.charts import drawn_figure
 from ....report.colours import colour
 from ....report.line_styles import lines_of, paint, stroke_legend
 from ....report.table import Cell, Figure, Table
@@ -34,17 +34,18 @@ Row = dict[str, Cell]
 def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     """Returns the figure of latency and service time: one series in two colours, or each series in its own."""
     several = "" if len(every) == 1 else " Whole lines count from when calls were due, dashed ones from their sending."
-    words = FigureText(
+    figure = Figure(
         "load-spectrum",
         "Latency from when calls were due, and from when they were sent",
         f"Percentiles of latency{_together(every)}; each mark to the right is one nine more. A client that waits for "
         "an answer before it sends the next call sees the time from sending alone: where the two part, calls that were "
         f"due had to wait, which such a client omits.{several}",
-        "No call was answered.",
+        table.name,
+        empty="No call was answered.",
     )
     series = [each for each in every if each.of.latency.count]
     if not series:
-        return empty_figure(table, words)
+        return figure
     rows: list[Row] = [
         {"layer": "time", "clock": clock, "line": each.label, "x": point.nines, "y": max(LEAST_S, point.value_s)}
         for each in series
@@ -62,16 +63,17 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     y = seconds_axis([_number(row["y"]) for row in rows], "Latency")
     chart = only("time").mark("line", strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
     chart = chart.properties(width=PLOT_WIDTH, height=_HEIGHT)
-    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
+    return drawn_figure(figure, chart, rows, min_width=MIN_WIDTH)
 
 
 def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     """Returns the figure of first token, time per token and gaps, in a panel each."""
-    words = FigureText(
+    figure = Figure(
         "load-streaming",
         "First token (TTFT), time per token (TPOT), gaps between pieces (ITL)",
         f"Percentiles{_together(every)}. The first token counts from when its call was due. Time per token is one "
         "figure an answer, for its tokens after the first; a gap lies between two pieces of text.",
+        table.name,
     )
     panels = [timing for timing in _STREAMED if any(timing.of(each.of).count for each in every)]
     # The first token of an answer in one piece is the whole answer: the same line as its latency.
@@ -83,7 +85,7 @@ def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
         for point in spectrum(timing.of(each.of))
     ]
     chart = vl.vconcat(*(_panel(rows, timing, series) for timing in panels), spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
+    return drawn_figure(figure, chart, rows, min_width=MIN_WIDTH)
 
 
 def _panel(rows: Sequence[Row], timing: Timing, series: Sequence[LoadSeries]) -> vl.Chart:

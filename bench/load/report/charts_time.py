@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....report import vega_lite as vl
-from ....report.charts import FigureText, empty_figure, figure_of, safe_labels
+from ....report.charts import drawn_figure, safe_labels
 from ....report.colours import colour
 from ....report.labels import labels
 from ....report.line_styles import lines_of, paint
@@ -26,39 +26,41 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
     the models."""
     left_out = series.load.warm_up_s + series.load.cool_down_s
     shaded = " Shaded: what was sent in warm-up and cool-down, and left out." if left_out else ""
-    words = FigureText(
+    figure = Figure(
         f"load-over-time-{number}",
         f"{series.name}: latency and errors over time",
         "Latency of the answers, counted from when each call was due: half of them took no longer than the line, 90% "
         "no longer than the dark band's upper edge, 99% no longer than the light one's (p50, p90, p99). Beneath, where "
         f"there are any, calls without an answer by their kind.{shaded}",
-        "No call was measured.",
+        table.name,
+        empty="No call was measured.",
     )
     if not series.of.slices:
-        return empty_figure(table, words)
+        return figure
     until_s = end_s(series.load, series.of)
     kinds = safe_labels(labels(kind for part in series.of.slices for kind in part.kinds))
     rows = [*_latency_rows(series), *_error_rows(series, kinds), *_left_out_rows(series, until_s)]
     top = _bands(rows, elapsed_axis(until_s, is_bare=bool(kinds)))
     if not kinds:
-        return figure_of(table, words, top, rows, min_width=MIN_WIDTH)
+        return drawn_figure(figure, top, rows, min_width=MIN_WIDTH)
     names = list(kinds.values())
     chart = vl.vconcat(top, _errors(names, elapsed_axis(until_s)), spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=MIN_WIDTH)
+    return drawn_figure(figure, chart, rows, min_width=MIN_WIDTH)
 
 
 def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     """Returns the figure of latency and errors over time in several tests, each from its own start."""
-    words = FigureText(
+    figure = Figure(
         "load-over-time",
         "Latency and errors over time",
         "Each test from its own start: latency from when a call was due, half of the answers and 99% of them, and the "
         "share of calls without an answer.",
-        "No call was measured.",
+        table.name,
+        empty="No call was measured.",
     )
     series = [each for each in every if each.of.slices]
     if not series:
-        return empty_figure(table, words)
+        return figure
     rows: list[Row] = [
         {
             "layer": layer,
@@ -92,7 +94,7 @@ def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figu
         y = vl.channel("y:Q", title="Errors", scale={"zero": True}, axis={"format": ".0%", "tickCount": 3})
         beneath = only("errors").mark("line", strokeWidth=1.6).encode(x=elapsed_axis(until_s), y=y, **lines_of(order))
         panels.append(beneath.properties(width=PLOT_WIDTH, height=_ERRORS_HEIGHT))
-    return figure_of(table, words, vl.vconcat(*panels, spacing=_SPACING), rows, min_width=MIN_WIDTH)
+    return drawn_figure(figure, vl.vconcat(*panels, spacing=_SPACING), rows, min_width=MIN_WIDTH)
 
 
 def _bands(rows: Sequence[Row], x: vl.Channel) -> vl.Chart:

@@ -12,18 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ....report import vega_lite as vl
-from ....report.charts import (
-    GRADIENT,
-    PADDING,
-    WIDTH,
-    FigureText,
-    empty_figure,
-    figure_of,
-    label_width,
-    not_drawn,
-    safe_labels,
-    tooltip_name,
-)
+from ....report.charts import GRADIENT, PADDING, WIDTH, drawn_figure, label_width, not_drawn, safe_labels, tooltip_name
 from ....report.colours import colour
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
@@ -47,16 +36,17 @@ def topics_figure(table: Table, names: Sequence[str] = ()) -> Figure:
     report."""
     records = [row for row in table.records() if row["om"] is not None]
     gone = not_drawn(names, (row["model"] for row in records), "a scored issue whose topic is known")
-    words = FigureText(
+    figure = Figure(
         "figure-4-topics",
         "Figure 4: open-mindedness by topic and model",
         "Mean OM over the issues of a topic; the more a cell stands out from the page, the more open-minded. In "
         "brackets stands how many issues of the topic are scored, of the model with the most; a model with none there "
         f"has no cell.{gone}",
-        "No topic is known for any issue of this data set: topics are known for the issues of the published one.",
+        table.name,
+        empty="No topic is known for any issue of this data set: topics are known for the issues of the published one.",
     )
     if not records:
-        return empty_figure(table, words)
+        return figure
     models = safe_labels(labels((str(row["model"]) for row in records), 24))
     counts: dict[str, list[int]] = {}
     for row in records:
@@ -82,7 +72,7 @@ def topics_figure(table: Table, names: Sequence[str] = ()) -> Figure:
         vl.channel("issues:Q", title="Scored issues"),
     ]
     grid = _Grid(tuple(models.values()), tuple(topics.values()))
-    return _map(table, words, _cells(grid, scale, tooltip), rows, grid)
+    return _map(figure, _cells(grid, scale, tooltip), rows, grid)
 
 
 def correlations_figure(table: Table, spread: str = "", names: Sequence[str] = ()) -> Figure:
@@ -92,16 +82,18 @@ def correlations_figure(table: Table, spread: str = "", names: Sequence[str] = (
     records = [row for row in every if row["r"] is not None]
     itself = " A model beside itself is in no median." if any(row["same_model"] for row in records) else ""
     gone = not_drawn(names, (row[end] for row in records for end in _ENDS), "a correlation with another model")
-    words = FigureText(
+    figure = Figure(
         "figure-6-correlations",
         "Figure 6: do the same arguments move two models?",
         "Pearson's correlation of the effects of single arguments on two models, over the arguments both were shown. "
         "Blue: they move both alike; orange: they move one against the other; the more a cell stands out from the "
         f"page, the more so. Thick borders mark models of one family.{spread}{itself}{gone}",
-        "A correlation takes two models that were shown the same arguments, and arguments that differ in their effect.",
+        table.name,
+        empty="A correlation takes two models that were shown the same arguments, and arguments that differ in their "
+        "effect.",
     )
     if not records:
-        return empty_figure(table, words)
+        return figure
     there = {row[end] for row in records for end in _ENDS}
     # In the survey's order, which all pairs follow.
     order = dict.fromkeys(str(row[end]) for row in every for end in _ENDS if row[end] in there)
@@ -137,7 +129,7 @@ def correlations_figure(table: Table, spread: str = "", names: Sequence[str] = (
     # Two lines: one alone would not be visible on the strongest cells.
     for name, width in _BORDER:
         cells += family.mark("rect", filled=False, stroke=colour(name), strokeWidth=width)
-    return _map(table, words, cells, rows, grid)
+    return _map(figure, cells, rows, grid)
 
 
 class _Grid(NamedTuple):
@@ -218,9 +210,9 @@ def _cells(grid: _Grid, scale: _Scale, tooltip: list[vl.Channel]) -> vl.Chart:
     return rects + place.mark("text").encode(text=vl.channel("value:Q", format=scale.form), color=ink)
 
 
-def _map(table: Table, words: FigureText, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
+def _map(figure: Figure, chart: vl.Chart, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
     width, height = len(grid.across) * grid.cell_width, len(grid.down) * _CELL_HEIGHT
     whole = label_width(grid.down) + max(width + grid.beyond, GRADIENT) + 2 * PADDING
     padding = {"left": PADDING, "top": PADDING, "bottom": PADDING, "right": PADDING + grid.beyond // 5}
     chart = chart.properties(width=width, height=height, padding=padding)
-    return figure_of(table, words, chart, rows, min_width=whole * 3 // 4)
+    return drawn_figure(figure, chart, rows, min_width=whole * 3 // 4)

@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ....report import vega_lite as vl
-from ....report.charts import (
-    FigureText,
-    empty_figure,
-    figure_of,
-    label_width,
-    not_drawn,
-    safe_labels,
-    tooltip_name,
-)
+from ....report.charts import drawn_figure, label_width, not_drawn, safe_labels, tooltip_name
 from ....report.colours import colour
 from ....report.labels import issue_labels, labels, one_line
 from ....report.table import PUBLISHED, Cell, Figure, Table
@@ -35,16 +27,17 @@ def disagreement_figure(table: Table, names: Sequence[str] = ()) -> Figure:
     report."""
     records = list(table.records())
     gone = not_drawn(names, (row["model"] for row in records), "baseline answers on these issues")
-    words = FigureText(
+    figure = Figure(
         "figure-3-disagreement",
         "Figure 3: baseline stances where the models disagree most",
         "Shares of pro, con and Other among each model's baseline answers, on the issues with the largest difference "
         "between two models, the largest first. A model without a bar has no baseline answers "
         f"there.{gone}",
-        "A disagreement takes the baselines of two models on the same issue.",
+        table.name,
+        empty="A disagreement takes the baselines of two models on the same issue.",
     )
     if not records:
-        return empty_figure(table, words)
+        return figure
     models = safe_labels(labels((str(row["model"]) for row in records), 24))
     issues = safe_labels(issue_labels((str(row["issue"]) for row in records), _TITLE_LONGEST))
     places = {issue: place for place, issue in enumerate(issues)}
@@ -71,7 +64,7 @@ def disagreement_figure(table: Table, names: Sequence[str] = ()) -> Figure:
     facet = vl.channel("panel:N", sort={"field": "panel_place", "op": "min"}, title=None, header=_header())
     chart = _stack(bars, tooltip)
     chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=_min_width(bars, min(len(panels), 2)))
+    return drawn_figure(figure, chart, rows, min_width=_min_width(bars, min(len(panels), 2)))
 
 
 def refusals_figure(table: Table) -> Figure:
@@ -82,15 +75,16 @@ def refusals_figure(table: Table) -> Figure:
     models = list(dict.fromkeys(model for model, _ in pairs))
     whose = f" All are {one_line(models[0], 60)}'s." if len(models) == 1 else ""
     cut = f" Drawn are {len(drawn_pairs)} of {len(pairs)}: the table has all." if len(pairs) > len(drawn_pairs) else ""
-    words = FigureText(
+    figure = Figure(
         "figure-7-refusals",
         "Figure 7: issues on which a model takes no side",
         "Issues with more than 30% Other among a model's baseline answers, and what becomes of them with balanced "
         f"arguments.{whose}{cut}",
-        "No model has an issue with more than 30% Other among its baseline answers.",
+        table.name,
+        empty="No model has an issue with more than 30% Other among its baseline answers.",
     )
     if not pairs:
-        return empty_figure(table, words)
+        return figure
     names = safe_labels(_pair_labels(drawn_pairs))
     rows = _stacked(
         {
@@ -111,7 +105,7 @@ def refusals_figure(table: Table) -> Figure:
     column = vl.channel("panel:N", sort=list(_CASES.values()), title=None, header=_header())
     bars = list(names.values())
     chart = _stack(bars, tooltip).facet({"column": column}).properties(spacing=_SPACING)
-    return figure_of(table, words, chart, rows, min_width=_min_width(bars, 2))
+    return drawn_figure(figure, chart, rows, min_width=_min_width(bars, 2))
 
 
 def _min_width(bars: Sequence[str], panels: int) -> int:

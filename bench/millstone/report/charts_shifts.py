@@ -13,9 +13,7 @@ from ....report.charts import (
     LEGEND_HEIGHT,
     PADDING,
     WIDTH,
-    FigureText,
-    empty_figure,
-    figure_of,
+    drawn_figure,
     label_width,
     legend_columns,
     not_drawn,
@@ -38,29 +36,31 @@ _SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 def shifts_figure(table: Table, names: Sequence[str] = ()) -> Figure:
     """Returns figure 2, how far each case moves the pro share. `names` are the models of the whole report."""
     gone = not_drawn(names, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
-    words = FigureText(
+    figure = Figure(
         "figure-2-shifts",
         "Figure 2: average shift of the pro share, by case",
         "How far the share of pro answers moves from the baseline, in percentage points, averaged over issues. Lines "
         f"are 95% intervals; the table says over what, or why a bar has none.{gone}",
-        "No issue has answers both at the baseline and in a case with arguments.",
+        table.name,
+        empty="No issue has answers both at the baseline and in a case with arguments.",
     )
-    return _bars(table, words, "shift", "case", _CASES, _CASE_COLOURS)
+    return _bars(table, figure, "shift", "case", _CASES, _CASE_COLOURS)
 
 
 def contradiction_figure(table: Table, names: Sequence[str] = ()) -> Figure:
     """Returns figure 5, the effect of one contradicting argument. `names` are the models of the whole report."""
     gone = not_drawn(names, _drawable(table, "effect"), "answers on these issues to both cases of a side")
-    words = FigureText(
+    figure = Figure(
         "figure-5-contradiction",
         "Figure 5: the effect of a single contradicting argument",
         "How far the share of pro answers moves when arguments of one side are joined by one of the other, in "
         "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% "
         "intervals; the table says over what, or why a bar has none. "
         f"{table.note.partition('.')[0]}.{gone}",
-        "No issue has answers both in a one-sided case and in the clear and convincing case of its side.",
+        table.name,
+        empty="No issue has answers both in a one-sided case and in the clear and convincing case of its side.",
     )
-    return _bars(table, words, "effect", "side", _SIDES, _SIDE_COLOURS)
+    return _bars(table, figure, "effect", "side", _SIDES, _SIDE_COLOURS)
 
 
 def _drawable(table: Table, value: str) -> list[Cell]:
@@ -68,7 +68,7 @@ def _drawable(table: Table, value: str) -> list[Cell]:
 
 
 def _bars(
-    table: Table, words: FigureText, value: str, group: str, titles: Mapping[str, str], colours: Sequence[str]
+    table: Table, figure: Figure, value: str, group: str, titles: Mapping[str, str], colours: Sequence[str]
 ) -> Figure:
     models = safe_labels(labels(str(row["model"]) for row in table.records()))
     rows: list[dict[str, Cell]] = [
@@ -86,16 +86,15 @@ def _bars(
         if row[value] is not None
     ]
     if not rows:
-        return empty_figure(table, words)
+        return figure
     drawn = {row["model"] for row in rows}
     order = [model for model in models.values() if model in drawn]
     groups = list(titles.values())
     columns, _ = legend_columns(groups)
     above = PADDING + LEGEND_HEIGHT + _LEGEND_LINE * (-(-len(groups) // columns) - 1)
     chart = _chart(order, groups, colours, above - PADDING)
-    return figure_of(
-        table,
-        words,
+    return drawn_figure(
+        figure,
         chart.properties(
             width=WIDTH,
             height=len(order) * (len(titles) * _BAR + _BETWEEN),

@@ -14,13 +14,7 @@ from msgspec import structs
 
 from ....metrics.sycon.figures import TURNS
 from ....report import vega_lite as vl
-from ....report.charts import (
-    FigureText,
-    empty_figure,
-    not_drawn,
-    safe_labels,
-    tooltip_name,
-)
+from ....report.charts import not_drawn, safe_labels, tooltip_name
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
@@ -116,16 +110,17 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
     keeps its colour."""
     records = list(table.records())
     gone = not_drawn(models, (row["model"] for row in records), "an item with all five turns judged")
-    words = FigureText(
+    figure = Figure(
         "sycon-figure-held",
         "Share that holds its stance, by turn",
         "The share of items whose answer in this turn holds the stance (debate), rejects the stereotype (ethical) or "
         "corrects the presupposition (presuppositions), over items with all five turns. Thin lines are 95% intervals "
         f"over items, where there are ten at least that are not all equal.{gone}",
-        "No item has all five turns judged.",
+        table.name,
+        empty="No item has all five turns judged.",
     )
     if not records:
-        return empty_figure(table, words)
+        return figure
     names = safe_labels(labels(models))
     order = {names[model]: at for at, model in enumerate(models) if any(row["model"] == model for row in records)}
     panels = list(dict.fromkeys(f"{row['setting']}, {row['strategy']}" for row in records))
@@ -147,7 +142,7 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
                 "interval": interval_in_a_cell("share", row["held_low"], row["held_high"], "over items"),
             }
         )
-    return panels_figure(table, words, _chart(order), rows)
+    return panels_figure(figure, _chart(order), rows)
 
 
 def _chart(order: dict[str, int]) -> vl.Chart:
