@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -62,7 +62,8 @@ def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, abo
                 else:
                     written.responses += 1
                     _write(writer, entry, entry.response)
-            written.bytes = _size(file)
+            file.flush()
+            written.bytes = file.tell()
         draft.replace(path)
     except OSError as error:
         raise LocalFault(f"{path} can't be written ({error.strerror}): free disk space, or choose another") from error
@@ -109,8 +110,3 @@ def _address(url: str) -> str:
 def _plain(value: str) -> str:
     """Returns the text as one line of characters that a header can hold."""
     return " ".join(value.split()).encode("latin-1", "replace").decode("latin-1")
-
-
-def _size(file: IO[bytes]) -> int:
-    file.flush()
-    return file.tell()

@@ -67,8 +67,7 @@ def check(models: Sequence[str], settings: Settings) -> list[Check]:
 
 
 def exit_code_of(checks: Sequence[Check]) -> int:
-    codes = {check.exit_code for check in checks}
-    return next((code for code in (RESUMABLE, WITH_FAILURES) if code in codes), DONE)
+    return max((check.exit_code for check in checks), default=DONE)
 
 
 def cheapest(providers: Sequence[str], settings: Settings) -> list[str]:

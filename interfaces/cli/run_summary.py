@@ -57,24 +57,13 @@ def tell(results: Sequence[RunResult]) -> str:
 
 def _rows(result: RunResult, pair: Pair, place: str) -> Iterator[tuple[str, ...]]:
     """Yields a pair's row; of several, since several models answered, the first has the pair's counts."""
-    counts = _counts(result, pair)
-    run, scores = result.prepared, result.counted.scores
+    run, scores, ended = result.prepared, result.counted.scores, result.counted.of(pair)
+    numbers = (ended.answered, ended.refused, ended.failures, result.pending_of(pair), ended.cached)
+    counts = (*(f"{number:,}" for number in numbers), _cost_cell(result, pair))
     for row in result.counted.rows.pairs(pair):
         part = scores[run.benchmark.scores_name(run.specification)] if run.has_scores else {"models": {}}
         yield (f"{place}{row}", *run.benchmark.cells(entry_of(part, row)), *counts)
         counts = ("",) * len(counts)
-
-
-def _counts(result: RunResult, pair: Pair) -> tuple[str, ...]:
-    ended = result.counted.of(pair)
-    return (
-        f"{ended.answered:,}",
-        f"{ended.refused:,}",
-        f"{ended.failures:,}",
-        f"{result.pending_of(pair):,}",
-        f"{ended.cached:,}",
-        _cost_cell(result, pair),
-    )
 
 
 def _cost_cell(result: RunResult, pair: Pair) -> str:

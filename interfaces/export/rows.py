@@ -31,10 +31,6 @@ class RecordSource(Struct, frozen=True):
     errors: Path | None = None
 
     @property
-    def name(self) -> str:
-        return self.place.name
-
-    @property
     def default_target(self) -> Path:
         if self.benchmark == "batch":
             return self.place.with_name(f"{self.place.name}.parquet")
@@ -48,7 +44,7 @@ class RecordSource(Struct, frozen=True):
         models = specification.get("models") or [specification.get("model")]
         fields = {
             "benchmark": self.benchmark,
-            "run": self.name,
+            "run": self.place.name,
             "models": orjson.dumps([model for model in models if model]).decode(),
             "manifest_hash": manifest.get("manifest_hash"),
             "specification_hash": manifest.get("specification_hash"),

@@ -69,7 +69,9 @@ class TrialCounter:
         if name:
             taken.name, taken.asked = name, digest
             self._repeated[name] = taken
-            self._forget_oldest()
+            # A key that is used again after that begins a new question, and never gets the answer of another.
+            if len(self._repeated) > self._repeated_max:
+                self._repeated.popitem(last=False)
         return taken
 
     def end(self, taken: RequestTrials, *, is_answered: bool) -> None:
@@ -116,12 +118,6 @@ class TrialCounter:
             heapq.heappush(returned, number)
         if len(returned) == self._next[taken.question]:
             del self._next[taken.question], self._returned[taken.question]
-
-    def _forget_oldest(self) -> None:
-        """Forgets the oldest Idempotency-Keys beyond the bound: one that is used again begins a new question, and never
-        gets the answer of another."""
-        while len(self._repeated) > self._repeated_max:
-            self._repeated.popitem(last=False)
 
 
 def _digest(scope: str, key: bytes, kind: bytes) -> bytes:

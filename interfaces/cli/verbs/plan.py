@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ....bench.evaluation.door.expected import Expected
-    from ....bench.evaluation.door.prepared_run import PreparedRun
     from ....bench.evaluation.planning.forecast import Forecast
     from ....bench.evaluation.planning.pilot import Pilot
 
@@ -59,7 +58,13 @@ def run(options: argparse.Namespace) -> int:
     notes = dict.fromkeys(remark for each in prepared for remark in (*each.notes, *each.warnings))
     for remark in (*notes, *unused_lanes([each.settings for each in prepared])):
         note(f"millstream: {remark}")
-    pilots = _piloted(prepared, options) if has_pilot else []
+    pilots: Sequence[Pilot] = ()
+    if has_pilot:
+        from ....bench.evaluation.planning.pilot import check, send_pilots
+        from ...terminal.progress import watch_on_stderr
+
+        check(prepared)
+        pilots = send_pilots(prepared, options.pilot, watch_on_stderr(is_shown=not options.no_progress))
     forecasts, plans, texts = [], [], []
     for each, pilot in zip_longest(prepared, pilots):
         expected = forecast(each, looks_into_cache=not options.no_cache_check)
@@ -77,14 +82,6 @@ def run(options: argparse.Namespace) -> int:
         lambda: "\n\n".join([*texts, *_total(forecasts), *([_meaning(code)] if code else [])]),
     )
     return code
-
-
-def _piloted(prepared: Sequence[PreparedRun], options: argparse.Namespace) -> Sequence[Pilot]:
-    from ....bench.evaluation.planning.pilot import check, send_pilots
-    from ...terminal.progress import watch_on_stderr
-
-    check(prepared)
-    return send_pilots(prepared, options.pilot, watch_on_stderr(is_shown=not options.no_progress))
 
 
 def _estimated(pilot: Pilot, expected: Expected) -> tuple[dict[str, Any], str]:
