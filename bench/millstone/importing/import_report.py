@@ -1,4 +1,4 @@
-"""The report of a data set import: tables and sentences for a person, or one JSON object for a program.
+"""The report of a data set import: sentences for a person, or one JSON object for a program.
 
 Pure functions of the import's result. Reports every file with a finding, and what to do next.
 """
@@ -12,8 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from ....format import command_text
-from ....report.text import columns, wrapped
-from ..checks import Finding
+from ....report.text import inert, wrapped
 from ..dataset import IssueDataset
 from .gathering import FileReports, State
 from .rephrase import ParaphraseRun
@@ -42,51 +41,22 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
 
 def import_text(result: ImportResult, width: int | None = None) -> str:
-    """Returns the report as text. Tables wider than `width` columns are folded (None: lines of any length)."""
-    parts = [_findings(result.gathered, width), _failures(result.rephrasing, width), "\n".join(_summary(result))]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _findings(gathered: FileReports, width: int | None) -> str:
-    files = [file for file in gathered.files if file.findings]
-    rows = [(file.file, _what(finding), finding.detail, file.state) for file in files for finding in file.findings]
-    if not rows:
-        return ""
-    whole = columns([("file", "what", "detail", "the file was"), *rows])
-    if width is None or _fits(whole, width):
-        return whole
-    lines: list[str] = []
-    for file in files:
-        lines += wrapped(f"{file.file}: {file.state}", width)
-        for finding in file.findings:
-            lines += _indented(_what(finding), width, 2) + _indented(finding.detail, width, 4)
-    return "\n".join(lines)
-
-
-def _what(finding: Finding) -> str:
-    return finding.what if finding.is_fault else f"{finding.what} (remark)"
-
-
-def _failures(rephrasing: ParaphraseRun | None, width: int | None) -> str:
-    if rephrasing is None or not rephrasing.failures:
-        return ""
-    whole = columns([("issue", "not rephrased"), *rephrasing.failures.items()])
-    if width is None or _fits(whole, width):
-        return whole
-    lines: list[str] = []
-    for issue, why in rephrasing.failures.items():
-        lines += wrapped(f"{issue}: not rephrased", width) + _indented(why, width, 2)
-    return "\n".join(lines)
-
-
-def _fits(text: str, width: int) -> bool:
-    from rich.cells import cell_len
-
-    return all(cell_len(line) <= width for line in text.splitlines())
-
-
-def _indented(text: str, width: int, by: int) -> list[str]:
-    return [" " * by + line for line in wrapped(text, width - by)]
+    """Returns the report as text. Findings wider than `width` columns are wrapped (None: lines of any length)."""
+    failures = {} if result.rephrasing is None else result.rephrasing.failures
+    blocks = (
+        [
+            f"{file.file}: {one.what}{'' if one.is_fault else ' (remark)'}: {one.detail} ({file.state})"
+            for file in result.gathered.files
+            for one in file.findings
+        ],
+        [f"{issue}: not rephrased: {why}" for issue, why in failures.items()],
+    )
+    parts = [
+        "\n".join(line for text in block for line in ([inert(text)] if width is None else wrapped(text, width)))
+        for block in blocks
+        if block
+    ]
+    return "\n\n".join([*parts, "\n".join(_summary(result))])
 
 
 def _summary(result: ImportResult) -> list[str]:

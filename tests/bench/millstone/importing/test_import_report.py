@@ -38,16 +38,15 @@ def told() -> ImportResult:
     return ImportResult(gathered=GATHERED, exit_code=3, out="out.json", rephrasing=rephrasing)
 
 
-def test_a_folded_finding_stands_under_its_file_with_what_and_where() -> None:
-    assert import_text(told(), 40).split("\n\n")[0].splitlines()[-3:] == [
-        "in/b.json: superseded",
-        "  orientation",
-        "    paraphrases[0]: labelled con",
+def test_a_finding_is_wrapped_with_its_file_with_what_and_where() -> None:
+    assert import_text(told(), 40).split("\n\n")[0].splitlines()[-2:] == [
+        "in/b.json: orientation: paraphrases[0]:",
+        "labelled con (superseded)",
     ]
     assert import_text(told(), 40).split("\n\n")[1].splitlines() == [
-        "trams: not rephrased",
-        "  5 answers and none can be used; of the",
-        "  last: expected a list, got none",
+        "trams: not rephrased: 5 answers and none",
+        "can be used; of the last: expected a",
+        "list, got none",
     ]
 
 
@@ -68,7 +67,7 @@ def on_a_terminal(home: Path, columns: int, *arguments: str) -> Done:
     return Done(process.returncode, got.decode().replace("\r\n", "\n"), err.decode())
 
 
-def test_a_terminal_gets_folded_findings_and_a_pipe_one_line_a_finding(tmp_path: Path) -> None:
+def test_a_terminal_gets_wrapped_findings_and_a_pipe_one_line_a_finding(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number, (_, content) in zip(range(3), full_size.issues(), strict=False):
         text = json.dumps(content).replace('"sources": {', '"sources": {"[900]": "never cited", ')
@@ -79,8 +78,9 @@ def test_a_terminal_gets_folded_findings_and_a_pipe_one_line_a_finding(tmp_path:
     assert narrow.out.split("\n\n")[0].splitlines() == [
         line
         for number in range(3)
-        for line in (f"in/issue-{number}.json: used", "  uncited source (remark)", "    [900]: no argument cites it")
+        for line in (f"in/issue-{number}.json: uncited source", "(remark): [900]: no argument cites it", "(used)")
     ]
     piped = run_command(tmp_path, *command, COLUMNS="40")
-    assert len(piped.out.split("\n\n")[0].splitlines()) == 4
-    assert piped.out.splitlines()[1].endswith("uncited source (remark)  [900]: no argument cites it  used")
+    assert len(piped.out.split("\n\n")[0].splitlines()) == 3
+    first = "in/issue-0.json: uncited source (remark): [900]: no argument cites it (used)"
+    assert piped.out.splitlines()[0] == first
