@@ -74,12 +74,8 @@ class Goal(Struct, frozen=True):
         return math.ceil(_AMPLE * max(tail, math.log(ALPHA) / math.log1p(-self.errors_most)))
 
     def histogram(self, meter: LoadMeter) -> Histogram:
-        return {
-            "latency": meter.latency,
-            "first token": meter.first_token,
-            "token": meter.token,
-            "gap": meter.gap,
-        }[self.of]
+        histogram: Histogram = getattr(meter, self.of.replace(" ", "_"))
+        return histogram
 
     @property
     def lack(self) -> str:

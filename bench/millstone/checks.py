@@ -52,13 +52,9 @@ class Draft(Struct, frozen=True):
 
     def content(self) -> dict[str, Any]:
         """Returns the issue in the released format."""
-        return {
-            "question": self.question,
-            "pros": list(self.pros),
-            "cons": list(self.cons),
-            "sources": dict(self.sources),
-            "paraphrases": [{"question": one.question, "orientation": one.orientation} for one in self.paraphrases],
-        }
+        content: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        del content["id"]
+        return content
 
     def issue(self) -> Issue:
         pros = [self._argument("pro", number, text) for number, text in enumerate(self.pros, 1)]

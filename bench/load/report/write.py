@@ -23,7 +23,6 @@ from ..folder import CALLS, LOAD
 
 if TYPE_CHECKING:
     from ....metrics.load.load_json import LoadFigures
-    from .series import LoadTest
 
 
 class LoadReport(Struct, frozen=True):
@@ -78,11 +77,12 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
     if the report can't be written."""
     from .part import drawn
     from .plans import not_compared
+    from .series import LoadTest
 
     paths = list({path.resolve(): path.absolute() for path in folders}.values())
     check_is_our_page(out / PAGE)
     names = list(folder_labels(paths).values())
-    tests = [_test_in(path, name) for name, path in zip(names, paths, strict=True)]
+    tests = [LoadTest(name, read(path)) for name, path in zip(names, paths, strict=True)]
     _check_differ(paths)
     made = drawn(tests, join(["millstream", "report", *names]))
     with unless_unwritable(out):
@@ -104,12 +104,6 @@ def _check_differ(paths: Sequence[Path]) -> None:
     for path in paths:
         if (other := seen.setdefault(read_whole(path / LOAD), path)) != path:
             raise UsageError(f"{path} holds the same load test as {other}: name one of them")
-
-
-def _test_in(folder: Path, name: str) -> LoadTest:
-    from .series import LoadTest
-
-    return LoadTest(name, read(folder))
 
 
 def read(folder: Path) -> LoadFigures:
