@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
 from ...evaluation.data.model_json import lists_in
-from ...evaluation.running.call_items import StreamRunner
 from ..checks import Finding, plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
 from ..orientation import by_wording, judge
+
+if TYPE_CHECKING:
+    from ...evaluation.running.call_items import StreamRunner
 
 SAMPLES_MAX = 5
 
