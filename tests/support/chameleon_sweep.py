@@ -14,16 +14,19 @@ from millstream.bench.chameleon.run_spec import ConversationSpec
 from millstream.bench.chameleon.run_summary import TurnTotals
 from millstream.bench.chameleon.turn_line import TurnLine
 from millstream.bench.evaluation.door.item_set import ItemSet
+from millstream.bench.evaluation.door.judges import Judges
 from millstream.bench.evaluation.door.outside import Outside
+from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.reading.proving import prove_run
 from millstream.bench.evaluation.running import journals
 from millstream.bench.evaluation.running import recount as lines
-from millstream.bench.evaluation.running.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.running.sending import send_steps_of
 from millstream.bench.evaluation.running.steps import AT_ONCE
 from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import FinishedItems, Pair
 from millstream.engine.runs.proof import Proof
 from millstream.engine.runs.run_folder import RunFolder
+from millstream.wiring import Settings
 
 
 class HeldChameleon(Chameleon):
@@ -58,15 +61,16 @@ async def run_sweep(
     at_once: int = AT_ONCE,
 ) -> list[Stop]:
     benchmark = HeldChameleon(dataset)
-    plan = SendPlan(
-        pairs=asked.pairs,
-        options=asked,
-        done=done,
+    run = PreparedRun(
+        benchmark=benchmark,
+        out=Path(),
+        settings=Settings(),
         items=benchmark.items(asked),
-        at_once=at_once,
+        limits=dict.fromkeys(asked.pairs),
+        options=asked,
         specification=specification(dataset, asked, {}),
     )
-    return await send_steps_of(benchmark, outside, folder, plan, line_written)
+    return await send_steps_of(run, outside, folder, done, line_written, at_once, Judges())
 
 
 def recount(

@@ -20,12 +20,14 @@ from millstream.bench.evaluation.door.ask import Ask
 from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.item_line import ItemLine
 from millstream.bench.evaluation.door.item_set import ItemSet
+from millstream.bench.evaluation.door.judges import Judges
+from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.door.record import Record as BaseRecord
 from millstream.bench.evaluation.door.treatments import specified_pairs
 from millstream.bench.evaluation.running.call_items import CallSweep
 from millstream.bench.evaluation.running.item_run import Made
 from millstream.bench.evaluation.running.journals import read_done
-from millstream.bench.evaluation.running.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.running.sending import send_steps_of
 from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Cleared
@@ -37,6 +39,7 @@ from millstream.engine.runs.run_folder import RunFolder
 from millstream.engine.sink import Sink
 from millstream.providers.pages.page import Page
 from millstream.providers.search.joined import Found
+from millstream.wiring import Settings
 
 MODEL, OTHER, JUDGE = "script/m", "script/other", "script/judge"
 PAIRS = (Pair(MODEL, 0.5), Pair(OTHER, None))
@@ -177,8 +180,9 @@ class Lives:
         if getattr(benchmark, "has_calls", hasattr(benchmark, "call")):
             streams = {pair: (items.left(done.of(pair).__contains__), None) for pair in pairs}
             return await CallSweep(benchmark, world, folder, None).run(streams)
-        plan = SendPlan(pairs, None, done, items, at_once)
-        return await send_steps_of(benchmark, world, folder, plan, lambda: None)
+        limits = dict.fromkeys(pairs)
+        run = PreparedRun(benchmark=benchmark, out=self.folder, settings=Settings(), items=items, limits=limits)
+        return await send_steps_of(run, world, folder, done, lambda: None, at_once, Judges())
 
     def lines(self, name: str = "records") -> list[Line]:
         path = self.folder / "run" / f"{name}.jsonl"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct, field
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ....engine.fault import Stop
 from ....engine.runs.pairs import FinishedItems, Pair
 from ....engine.runs.run_folder import RunFolder
 from ..door.ask import Ask
-from ..door.benchmark import ItemBenchmark
 from ..door.defect import defect_of
 from ..door.item import Item
-from ..door.item_set import ItemSet
 from ..door.judges import Judges
 from ..door.outside import Outside
 from ..door.prepared_run import PreparedRun
@@ -26,21 +21,6 @@ from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
 
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
-
-
-class SendPlan(Struct, frozen=True):
-    """The items to send to every pair, without the `done` ones."""
-
-    pairs: Sequence[Pair]
-    options: Any
-    done: FinishedItems
-    items: ItemSet
-    at_once: int = AT_ONCE
-    """The number of items of several calls that run at once."""
-    judges: Judges = field(default_factory=Judges)
-    """How judges are asked."""
-    specification: Mapping[str, Any] = MappingProxyType({})
-    """The values that decide prompts and answers."""
 
 
 def at_once_of(lanes: Iterable[tuple[int, float | None]], share: float | None = None) -> int:
@@ -69,8 +49,7 @@ async def send_items(
         # Checked before anything is paid for. A replay has its texts already.
         await engine.check_pages()
     if not benchmark.has_calls:
-        plan = SendPlan(run.pairs, run.options, done, run.items, at_once_in(run), Judges(settings), run.specification)
-        return await send_steps_of(benchmark, engine, folder, plan, item_ended)
+        return await send_steps_of(run, engine, folder, done, item_ended, at_once_in(run), Judges(settings))
     streams = {
         pair: (
             run.items.left(done.of(pair).__contains__, is_untried=pair.model not in done.answered),
@@ -82,22 +61,28 @@ async def send_items(
 
 
 async def send_steps_of(
-    benchmark: ItemBenchmark[Any], engine: Outside, folder: RunFolder, sent: SendPlan, line_written: Callable[[], None]
+    run: PreparedRun,
+    engine: Outside,
+    folder: RunFolder,
+    done: FinishedItems,
+    line_written: Callable[[], None],
+    at_once: int,
+    judges: Judges,
 ) -> list[Stop]:
-    """Sends items of several calls. Returns the stops that left items pending; raises LocalFault or BenchmarkDefect
-    once nothing is in flight. Calls `line_written` after every line."""
-    sweep = StepSweep(engine, folder, line_written)
-    open_items = OpenItems(folder, sent.done, sent.items.steps, benchmark.Line)
+    """Sends items of several calls, `at_once` side by side. Returns the stops that left items pending; raises
+    LocalFault or BenchmarkDefect once nothing is in flight. Calls `line_written` after every line."""
+    benchmark, sweep = run.benchmark, StepSweep(engine, folder, line_written)
+    open_items = OpenItems(folder, done, run.items.steps, benchmark.Line)
 
     def runs(pair: Pair) -> Iterator[ItemRun]:
         item: Item | None = None
         try:
-            for item in sent.items:
+            for item in run.items:
                 lines = open_items.lines_of(pair, item.id, item.line_ids())
                 if lines is not None:
-                    ask = Ask(engine, benchmark.title, item, pair, sent.options, sent.judges, sent.specification)
+                    ask = Ask(engine, benchmark.title, item, pair, run.options, judges, run.specification)
                     yield ItemRun(benchmark, sweep.write, ask, item, pair, lines)
         except (Exception, SystemExit) as error:
             raise defect_of(error, benchmark.title, None if item is None else item.id) from error
 
-    return await sweep.run({pair: runs(pair) for pair in sent.pairs}, sent.at_once)
+    return await sweep.run({pair: runs(pair) for pair in run.pairs}, at_once)

@@ -14,8 +14,10 @@ import pytest
 from virtual_time import run_virtually
 
 from millstream.bench.evaluation.door.item_set import ItemSet
+from millstream.bench.evaluation.door.judges import Judges
+from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.running.journals import decoded, read_done
-from millstream.bench.evaluation.running.sending import SendPlan, send_steps_of
+from millstream.bench.evaluation.running.sending import send_steps_of
 from millstream.bench.sycon.benchmark import Sycon
 from millstream.bench.sycon.options import Options, chosen
 from millstream.bench.sycon.records import Record, turn_of
@@ -26,6 +28,7 @@ from millstream.engine.fault import Stop
 from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.metrics.sycon.scores import scores
+from millstream.wiring import Settings
 
 MODEL, OTHER, JUDGE = "lab/m", "lab/other", "lab/judge"
 PAIRS = (Pair(MODEL, 0.5), Pair(OTHER, None))
@@ -99,10 +102,17 @@ class Run:
             with RunFolder(self.folder / "run", {}) as folder:
                 folder.write_manifest()
                 items = ItemSet(lambda: benchmark.items(self.options), title=benchmark.title)
-                sent = SendPlan(pairs, self.options, read_done(folder), items, 3)
+                run = PreparedRun(
+                    benchmark=benchmark,
+                    out=self.folder,
+                    settings=Settings(),
+                    items=items,
+                    limits=dict.fromkeys(pairs),
+                    options=self.options,
+                )
                 try:
                     async with asyncio.timeout(seconds):
-                        return await send_steps_of(benchmark, world, folder, sent, lambda: None)  # type: ignore[arg-type]
+                        return await send_steps_of(run, world, folder, read_done(folder), lambda: None, 3, Judges())  # type: ignore[arg-type]
                 except TimeoutError:
                     return None
 
