@@ -223,7 +223,9 @@ class Search:
             # A sliding minute gives back what the burst began with alone, a fixed one does not.
             times = (self._begun_s, (self._begun_s + self._ended_s) / 2, self._ended_s)
             due = (before_s + gap_s, *(each + MINUTE_S + SPARE_S for each in times))
-            await sender.wait(max(sender.earliest_s, min(each for each in due if each > before_s)))
+            # A pause that is asked for ends with the minute: without headers, a poll at that moment falls into two.
+            asked_s = sender.earliest_s + (_FIRST_S if self._header is None else 0.0)
+            await sender.wait(max(asked_s, min(each for each in due if each > before_s)))
             self._is_silent = self._over <= _NEAR * self.step() and (
                 not self._given or sender.now() > before_s + _PATIENCE_S
             )
