@@ -7,6 +7,7 @@ line, a whole file and the depth of JSON.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -57,6 +58,15 @@ def _kind_of(mode: int) -> str:
     if stat.S_ISFIFO(mode):
         return "a pipe"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def try_lock(fd: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Locks an open file, and returns whether nobody else has a lock on it that forbids this."""
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def open_to_read(path: Path) -> BinaryIO:

@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..fault import LocalFault
-from ..folder_file import open_regular, read_whole
+from ..folder_file import open_regular, read_whole, try_lock
 
 BUDGET = "budget"
 """The name of the file in a run's folder."""
@@ -112,7 +112,7 @@ class BudgetFile:
             self._fd = _opened(place.path)
             if self._fd is not None:
                 try:
-                    if place.lock is None and not _is_locked_by_us(self._fd):
+                    if place.lock is None and not try_lock(self._fd):
                         raise LocalFault(f"{self.path} is in use by another process: wait for it")
                     self._state = self._read()
                 except LocalFault:
@@ -250,17 +250,9 @@ def is_held(path: Path) -> bool:
     if fd is None:
         return False
     try:
-        return not _is_locked_by_us(fd)
+        return not try_lock(fd)
     finally:
         os.close(fd)
-
-
-def _is_locked_by_us(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _opened(path: Path) -> int | None:
@@ -280,7 +272,7 @@ def _made(path: Path, state: _State) -> int:
     try:
         if os.write(fd, state.line()) != _SIZE:
             raise OSError(28, "No space left on device")
-        _is_locked_by_us(fd)
+        try_lock(fd)
         draft.rename(path)
     except OSError:
         os.close(fd)

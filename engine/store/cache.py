@@ -124,15 +124,9 @@ class Cache:
 
     def failure(self, key: bytes) -> StoredFailure | None:
         """Returns the final failure stored for a search or a page; None if there is none."""
-        key = self.scope + key
-        try:
-            with self._store.begin(db=self._failures) as transaction:
-                stored = transaction.get(key)
-                failed = failed_of(memoryview(stored)[:-4]) if stored is not None and is_sealed(key, stored) else None
-                return with_body(failed, partial(self._body, transaction))
-        except lmdb.Error as error:
-            self._store.check_damage(error)
-            return None
+        stored = self.value(FAILURES, self.scope + key)
+        failed = None if stored is None else failed_of(stored)
+        return with_body(failed, lambda body_hash: self.value(BODIES, self.scope + body_hash))
 
     def put(
         self,
@@ -204,12 +198,8 @@ class Cache:
         waiting = self._kept.get(key)
         if waiting is not None:
             return waiting
-        try:
-            with self._store.begin(db=self._derived) as transaction:
-                return _derived_in(key, transaction.get(key))
-        except lmdb.Error as error:
-            self._store.check_damage(error)
-            return None
+        value = self.value(DERIVED, key)
+        return None if value is None else value[KEPT_AT.size :]
 
     def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
         """Returns the keys and values of all that was derived from the body with this SHA-256."""
@@ -217,9 +207,9 @@ class Cache:
         with self._store.transaction(self._derived) as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(source)
             while is_there and (key := bytes(cursor.key())).startswith(source):
-                value = _derived_in(key, bytes(cursor.value()))
-                if value is not None:
-                    rows.append((key, value))
+                value = bytes(cursor.value())
+                if is_sealed(key, value):
+                    rows.append((key, value[KEPT_AT.size : -4]))
                 is_there = cursor.next()
         return rows
 
@@ -375,7 +365,3 @@ class Cache:
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # a loop that has ended waits for nothing
         loop.call_soon_threadsafe(what)
-
-
-def _derived_in(key: bytes, stored: bytes | None) -> bytes | None:
-    return stored[KEPT_AT.size : -4] if stored is not None and is_sealed(key, stored) else None

@@ -207,14 +207,16 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
                 if not read_only:
                     environment.reader_check()
                     _mend_end(folder / _DATA, environment)
-                elif missing_bytes(folder / _DATA) or not _has_all(environment):
-                    environment.close()
-                    _open_environment(folder, read_only=False).close()
-                    return _open_environment(folder, read_only=True)
+                elif missing_bytes(folder / _DATA):
+                    raise lmdb.NotFoundError("its end is missing")
                 for name in _NAMES:
                     environment.open_db(name, create=not read_only)
-            except BaseException:
+            except BaseException as error:
                 environment.close()
+                if read_only and isinstance(error, lmdb.NotFoundError):
+                    # A kill while the store was made leaves it without some of its databases: a writer adds them.
+                    _open_environment(folder, read_only=False).close()
+                    return _open_environment(folder, read_only=True)
                 raise
             return environment
     except DamagedPages as error:
@@ -230,16 +232,6 @@ def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
     return LocalFault(
         f"cache {folder} can't be opened ({problem}): check the folder and its permissions, or use another with --cache"
     )
-
-
-def _has_all(environment: lmdb.Environment) -> bool:
-    """Whether the store has all databases; a kill while it was made leaves it without some."""
-    try:
-        for name in _NAMES:
-            environment.open_db(name, create=False)
-    except lmdb.NotFoundError:
-        return False
-    return True
 
 
 def _mend_end(path: Path, environment: lmdb.Environment) -> None:

@@ -12,6 +12,7 @@ import os
 import time
 from pathlib import Path
 
+from ..folder_file import try_lock
 from .page_proof import check_pages
 
 _LOOK_AGAIN_S = 0.02
@@ -35,31 +36,24 @@ class TrustedFile:
 
     def _trust(self, names: tuple[bytes, ...]) -> None:
         while True:
-            if self._lock(fcntl.LOCK_EX):
+            if try_lock(self._fd):
                 if self._state() != self._marked():
                     check_pages(self._path, names)
                 # The lock may be lost for a moment here: another process then checks the file once more.
                 fcntl.flock(self._fd, fcntl.LOCK_SH)
                 return
-            if self._lock(fcntl.LOCK_SH):
+            if try_lock(self._fd, fcntl.LOCK_SH):
                 return
             time.sleep(_LOOK_AGAIN_S)  # somebody is checking it
 
     def close(self) -> None:
         """Frees the lock. The last user to close the store notes the file's state, so that the next start trusts it."""
         with contextlib.suppress(OSError):
-            if self._lock(fcntl.LOCK_EX) and self._state() != self._marked():
+            if try_lock(self._fd) and self._state() != self._marked():
                 draft = self._mark.with_name(f"{_MARK}.{os.getpid()}")
                 draft.write_text(self._state())
                 draft.replace(self._mark)
         os.close(self._fd)
-
-    def _lock(self, kind: int) -> bool:
-        try:
-            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
     def _state(self) -> str:
         """Returns a text that changes with every write to the file: nobody can set the time of its last change."""
