@@ -27,14 +27,11 @@ class Item(Struct, frozen=True):
     """Whether the line of a single step has its number too: `item/1`."""
 
     def line_ids(self) -> list[str]:
-        """Returns the ids of the item's journal lines, in the order of its steps."""
-        return line_ids(self.id, self.steps, is_numbered=self.is_numbered)
-
-
-def line_ids(item: str, steps: int, *, is_numbered: bool = False) -> list[str]:
-    """Returns the ids of an item's lines: its own, or `item/1` to `item/steps` if it has several steps or is
-    numbered."""
-    return [f"{item}/{step}" for step in range(1, steps + 1)] if steps > 1 or is_numbered else [item]
+        """Returns the ids of the item's journal lines, in the order of its steps: its own, or `item/1` to `item/steps`
+        if it has several steps or is numbered."""
+        if self.steps > 1 or self.is_numbered:
+            return [f"{self.id}/{step}" for step in range(1, self.steps + 1)]
+        return [self.id]
 
 
 def item_of(line: str, step: int) -> str:

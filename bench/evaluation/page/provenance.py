@@ -48,11 +48,6 @@ def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> I
     for option, value in options.items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else text
-    yield from times_and_versions(manifest)
-
-
-def times_and_versions(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the name and the text of each such row: times, specification, snapshot, versions."""
     yield "Started", str(manifest.get("started") or "not noted")
     yield "Ended", str(manifest.get("ended") or "not yet")
     yield "Specification", str(manifest.get("specification_hash") or "no hash noted")
