@@ -5,6 +5,7 @@ Plain values that every benchmark fills and every summary reads. Knows no benchm
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -149,11 +150,10 @@ class PairCounts(Struct):
 
 def failures_of(all_ended: Iterable[PairCounts]) -> dict[str, tuple[int, Reason | None]]:
     """Returns for each kind of failure how many there are, and the commonest message; None if none has one."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     reasons: dict[tuple[str, str], Reason] = {}
     for ended in all_ended:
-        for kind, count in ended.failed.items():
-            counts[kind] = counts.get(kind, 0) + count
+        counts.update(ended.failed)
         for gist, reason in ended.reasons.items():
             reasons.setdefault(gist, Reason(reason.said)).count += reason.count
     commonest: dict[str, Reason] = {}

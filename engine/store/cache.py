@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from ..endpoint import Request, Response
 from ..fault import LocalFault
 from ..sink import SinkLine
 from ..spare_room import SpareRoom
-from .commit import CommitGroup, Done, StoreRow, ThreadCommit
+from .commit import CommitGroup, Done, StoreRow
 from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of, with_body
 from .entries import StoredAnswer as StoredAnswer
 from .entries import derived_key as derived_key
@@ -98,7 +98,8 @@ class Cache:
         self._commit_wait_s = _GROUP_WAIT_S
         self._timer: asyncio.Handle | None = None
         self._writer: ThreadPoolExecutor | None = None
-        self._writing: ThreadCommit | None = None
+        # A commit in the writer's thread, and its end: its fault, or None.
+        self._writing: tuple[CommitGroup, Future[LocalFault | None]] | None = None
 
     @property
     def is_faulty(self) -> bool:
@@ -289,9 +290,7 @@ class Cache:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if (writing := self._writing) is not None:
-            self._writing = None
-            self._committed(writing.group, writing.end.result(), writing.began)
+        self._end_writing()
         self._commit(is_closing=True)
         if self._writer is not None:
             self._writer.shutdown()
@@ -304,31 +303,33 @@ class Cache:
         self._timer = None
         if self._writing is not None or not (self._waiting or self._kept):
             return  # the commit under way commits what waits when it ends
-        group, self._waiting = CommitGroup(self._waiting, self._waiting_bodies, dict(self._kept)), []
-        self._waiting_bodies = {}
+        group = CommitGroup(self._waiting, self._waiting_bodies, dict(self._kept), time.perf_counter())
+        self._waiting, self._waiting_bodies = [], {}
         size, self._waiting_bytes = self._waiting_bytes, 0
-        began = time.perf_counter()
         if is_closing or (size < _OFF_LOOP_BYTES and not self.spares_loop):
-            self._committed(group, self._write(group), began)
+            self._committed(group, self._write(group))
             return
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "cache")
         try:
             end = self._writer.submit(self._write, group)
         except RuntimeError:  # the program is ending, and no thread takes anything more
-            self._committed(group, self._write(group), began)
+            self._committed(group, self._write(group))
             return
-        writing = self._writing = ThreadCommit(group, end, began)
+        self._writing = group, end
         loop = asyncio.get_running_loop()
         # The callback holds no group: a reference cycle would keep the bodies until the garbage collector runs.
-        writing.end.add_done_callback(lambda _: _tell(loop, self._written))
+        end.add_done_callback(lambda _: _tell(loop, self._written))
 
     def _written(self) -> None:
-        writing = self._writing
-        if writing is not None and writing.end.done():
-            self._writing = None
-            self._committed(writing.group, writing.end.result(), writing.began)
+        if self._writing is not None and self._writing[1].done():
+            self._end_writing()
             self._commit()
+
+    def _end_writing(self) -> None:
+        if self._writing is not None:
+            (group, end), self._writing = self._writing, None
+            self._committed(group, end.result())
 
     def _write(self, group: CommitGroup) -> LocalFault | None:
         fault = self._try_to_write(group)
@@ -353,8 +354,8 @@ class Cache:
             return fault
         return None
 
-    def _committed(self, group: CommitGroup, fault: LocalFault | None, began: float) -> None:
-        took = time.perf_counter() - began
+    def _committed(self, group: CommitGroup, fault: LocalFault | None) -> None:
+        took = time.perf_counter() - group.began
         self._commit_wait_s = min(_GROUP_WAIT_MAX_S, max(_GROUP_WAIT_S, took / _COMMIT_SHARE))
         for key, value in group.kept.items():
             if self._kept.get(key) is value:

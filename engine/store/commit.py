@@ -6,7 +6,6 @@ Callers continue only once both are safe; lines of one journal share one write. 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -29,11 +28,13 @@ class StoreRow(Struct, eq=False):
 
 
 class CommitGroup(NamedTuple):
-    """What one commit writes: rows, bodies that are stored apart, and values derived from bodies."""
+    """What one commit writes: rows, bodies that are stored apart, and values derived from bodies. `began` is by
+    `perf_counter`."""
 
     rows: list[StoreRow]
     bodies: dict[bytes, bytes]
     kept: dict[bytes, bytes]
+    began: float = 0.0
 
     def end(self, fault: LocalFault | None) -> None:
         """Writes the journal lines and lets the callers go on. With a fault the commit has failed: no line is written,
@@ -64,11 +65,3 @@ class CommitGroup(NamedTuple):
             except BaseException as error:  # noqa: BLE001 (raised where each of these is waited for)
                 errors |= dict.fromkeys(numbers, error)
         return errors
-
-
-class ThreadCommit(NamedTuple):
-    """A commit that runs in the writer's thread. `end` results in its fault, or None; `began` is by `perf_counter`."""
-
-    group: CommitGroup
-    end: Future[LocalFault | None]
-    began: float
