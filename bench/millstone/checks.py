@@ -87,11 +87,9 @@ class CheckRules(Struct, frozen=True):
 def check(issue_id: str, content: object, rules: CheckRules) -> CheckedIssue:
     findings: list[Finding] = []
     if not ISSUE_ID.fullmatch(issue_id):
-        findings.append(
-            _fatal("unusable id", f"issue id: expected no space, slash or comma, got {plain(shown(issue_id))}")
-        )
+        findings.append(fatal("unusable id", f"issue id: expected no space, slash or comma, got {shown(issue_id)}"))
     if not isinstance(content, dict):
-        return CheckedIssue(None, (*findings, _fatal("not an object", f"expected an object, got {kind_of(content)}")))
+        return CheckedIssue(None, (*findings, fatal("not an object", f"expected an object, got {kind_of(content)}")))
     read: dict[str, Any] = {name: _read(content, name) for name in ("question", "pros", "cons", "sources")}
     findings += [each for each in read.values() if isinstance(each, Finding)]
     sides = {name: read[name] for name in ("pros", "cons")}
@@ -108,14 +106,14 @@ def plain(text: str) -> str:
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
-def _fatal(what: str, detail: str) -> Finding:
-    return Finding(what, detail, is_fatal=True)
+def fatal(what: str, detail: str) -> Finding:
+    return Finding(what, plain(detail), is_fatal=True)
 
 
 def _read(content: Mapping[str, Any], name: str) -> Any:
     """Returns the value of a field, or a finding if it can't be used."""
     if name not in content:
-        return _fatal("missing field", f"{name}: expected it, got nothing")
+        return fatal("missing field", f"{name}: expected it, got nothing")
     try:
         value = convert(content[name], _FIELDS[name])
         msgspec.json.encode(value)
@@ -124,9 +122,9 @@ def _read(content: Mapping[str, Any], name: str) -> Any:
         what = re.sub(r"`(\w+)`", lambda word: _WORDS.get(word[1], word[0]), what).replace(
             r"matching regex '\\S'", "with words"
         )
-        return _fatal("unusable field", plain(f"{name}{place.rstrip('`')}: {what[:1].lower()}{what[1:]}"))
+        return fatal("unusable field", f"{name}{place.rstrip('`')}: {what[:1].lower()}{what[1:]}")
     except UnicodeEncodeError:
-        return _fatal("broken text", f"{name}: expected text that UTF-8 can hold, got half of a surrogate pair")
+        return fatal("broken text", f"{name}: expected text that UTF-8 can hold, got half of a surrogate pair")
     return value
 
 
@@ -188,7 +186,7 @@ def read_paraphrases(content: Mapping[str, Any]) -> tuple[Paraphrase, ...] | Fin
     entries = content.get("paraphrases")
     if isinstance(entries, list) and len(entries) != PARAPHRASES:
         lack = f"paraphrases: expected {PARAPHRASES}, got {len(entries) or 'none'}: a model writes them with"
-        return _fatal("paraphrases", f"{lack} `millstream data millstone … --rephrase MODEL --out FILE`")
+        return fatal("paraphrases", f"{lack} `millstream data millstone … --rephrase MODEL --out FILE`")
     read: tuple[Paraphrase, ...] | Finding = _read(content, "paraphrases")
     return read
 

@@ -23,7 +23,7 @@ from ....engine.runs.data_file import (
     refusal_of,
     shown,
 )
-from ..checks import Finding, plain
+from ..checks import Finding, fatal, plain
 from ..dataset_file import contents_of_file
 
 RELEASED = ("data", "data_new")
@@ -82,7 +82,7 @@ def unread(error: DatasetError, path: Path) -> Finding:
     """Returns the finding for a file that can't be read. It omits the file's name, which stands beside it in the
     report."""
     what = "not a file" if isinstance(error, NotAFile) else "unreadable"
-    return Finding(what, plain(str(error).removeprefix(str(path)).removeprefix(": ")), is_fatal=True)
+    return fatal(what, str(error).removeprefix(str(path)).removeprefix(": "))
 
 
 def _marked(data: bytes) -> tuple[Finding, ...]:
@@ -91,7 +91,7 @@ def _marked(data: bytes) -> tuple[Finding, ...]:
 
 
 def _repeated(field: str) -> Finding:
-    return Finding("duplicate field", plain(f"{field}: expected once, got more than once"), is_fatal=True)
+    return fatal("duplicate field", f"{field}: expected once, got more than once")
 
 
 def _read_file(path: Path) -> Iterator[CheckoutIssue]:

@@ -17,7 +17,7 @@ from lxml import etree, html  # type: ignore[import-untyped]
 from ....engine.runs.data_file import DatasetError, read_bytes
 from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
 from ....providers.search.documents import decoded
-from ..checks import Finding, plain
+from ..checks import Finding, fatal, plain
 from ..issue import Side
 from .blocks import PageArgument, PageBlock, arguments_of, is_end, title_of
 from .checkout import CheckoutIssue, unread
@@ -67,7 +67,7 @@ def _source_of(path: Path, read: Callable[[bytes], Read]) -> CheckoutIssue:
         detail = f"expected a page, got one that the parser was stopped at: {error}"
     else:
         return CheckoutIssue(name, path.stem, content, tuple(findings))
-    return CheckoutIssue(name, path.stem, findings=(_unread(plain(detail)),))
+    return CheckoutIssue(name, path.stem, findings=(fatal("unreadable", detail),))
 
 
 def read_page(data: bytes) -> Read:
@@ -78,7 +78,7 @@ def read_page(data: bytes) -> Read:
     try:
         page = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
     except (etree.LxmlError, ValueError) as error:
-        return {}, [_unread(f"expected HTML, got something else: {plain(str(error))}")]
+        return {}, [fatal("unreadable", f"expected HTML, got something else: {error}")]
     etree.strip_elements(page, *_UNREAD, etree.Comment, etree.ProcessingInstruction, with_tail=False)
     struck |= _strike_controls(page)
     if struck:
@@ -94,10 +94,6 @@ def read_page(data: bytes) -> Read:
     for side in sides:
         content[f"{side}s"] = [argument.text() for argument in _arguments(page, side, findings)]
     return content, findings
-
-
-def _unread(detail: str) -> Finding:
-    return Finding("unreadable", detail, is_fatal=True)
 
 
 def _missed(detail: str) -> Finding:

@@ -17,7 +17,7 @@ from msgspec import structs
 from ....engine.runs.data_file import DatasetError, parse
 from ...evaluation.data.data_rows import SUFFIXES, RowEntry, entries_of_file, suffix_of
 from ...evaluation.data.hugging_face import entries_of_folder
-from ..checks import Finding, plain
+from ..checks import Finding, fatal, plain
 from .checkout import CheckoutIssue, read_places
 from .templates import fill
 
@@ -70,7 +70,7 @@ def read_table(place: Path) -> Iterator[CheckoutIssue]:
         issue = _issue(entry)
         if issue.issue in rows_of:
             what = f"{issue.issue} stands at {rows_of[issue.issue]} already: give each row its own in a column id"
-            issue = structs.replace(issue, findings=(*issue.findings, _fatal("duplicate id", what)))
+            issue = structs.replace(issue, findings=(*issue.findings, fatal("duplicate id", what)))
         rows_of.setdefault(issue.issue, entry.where)
         yield structs.replace(issue, findings=(*first, *issue.findings))
         first = ()
@@ -112,10 +112,6 @@ def _check_columns(columns: Sequence[str], place: Path) -> None:
         raise DatasetError(plain(f"{place}: the table holds {held}; it {lack}{hint}; {_EXAMPLE}"))
 
 
-def _fatal(what: str, detail: str) -> Finding:
-    return Finding(what, plain(detail), is_fatal=True)
-
-
 def _issue(entry: RowEntry) -> CheckoutIssue:
     row = {str(name): value for name, value in entry.content.items() if not _is_empty(value)}
     content: dict[str, Any] = {"question": row.get("question", "")}
@@ -138,7 +134,7 @@ def _listed(row: Mapping[str, Any], name: str, numbered: str, findings: list[Fin
         (int(match[2]), column) for column in row if (match := _NUMBER.fullmatch(column)) and match[1] == numbered
     )
     if name in row and numbers:
-        findings.append(_fatal("two forms", f"{name} and {numbers[0][1]}: expected one of them"))
+        findings.append(fatal("two forms", f"{name} and {numbers[0][1]}: expected one of them"))
     if name not in row:
         # A source's number is its column's, also where a lower one is empty.
         return {f"[{n}]": row[column] for n, column in numbers} if name == "sources" else [row[c] for _, c in numbers]
@@ -152,7 +148,7 @@ def _json_cell(value: Any, name: str, numbered: str, findings: list[Finding]) ->
         return parse(value, name)
     except DatasetError:
         other = f", or columns {numbered}_1, {numbered}_2" if numbered else ""
-        findings.append(_fatal("no JSON", f'{name}: expected JSON in the cell, as ["first", "second"]{other}'))
+        findings.append(fatal("no JSON", f'{name}: expected JSON in the cell, as ["first", "second"]{other}'))
         return []
 
 
@@ -169,7 +165,7 @@ def _paraphrases(row: Mapping[str, Any], findings: list[Finding]) -> Any:
     names = [name for name in PHRASES if name in row]
     if "paraphrases" in row:
         if names:
-            findings.append(_fatal("two forms", f"paraphrases and {names[0]}: expected one of them"))
+            findings.append(fatal("two forms", f"paraphrases and {names[0]}: expected one of them"))
         return _json_cell(row["paraphrases"], "paraphrases", "", findings)
     if not names:
         detail = f"none: {', '.join(PHRASES)} fill the six templates without a model"
@@ -177,7 +173,7 @@ def _paraphrases(row: Mapping[str, Any], findings: list[Finding]) -> Any:
         return []
     wrong = [name for name in PHRASES if not isinstance(row.get(name), str)]
     if wrong:
-        findings.append(_fatal("phrases", f"expected a text in each of {', '.join(PHRASES)}, none in {wrong[0]}"))
+        findings.append(fatal("phrases", f"expected a text in each of {', '.join(PHRASES)}, none in {wrong[0]}"))
         return []
     filled = fill(*(str(row[name]).strip() for name in PHRASES))
     return [{"question": one.question, "orientation": one.orientation} for one in filled]
