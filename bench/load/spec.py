@@ -39,3 +39,5 @@ class LoadSpec(Struct, frozen=True, kw_only=True):
     """The goal that the highest rate must keep, and the range of rates that are searched; None: no search."""
     said: Mapping[str, Any] = {}
     """The options by name, for `load.json`."""
+    notes: tuple[str, ...] = ()
+    """What the user should read before the test begins."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ...configuration.configuration import Configuration, check_prices, read_configuration, settings_for
 from ...configuration.declared_options import given_in, key_of, made_from
@@ -35,14 +35,7 @@ RATE, DURATION_S = 1.0, 60.0
 _Parsed = TypeVar("_Parsed")
 
 
-class CheckedSpec(Struct, frozen=True):
-    """A specification, and the notes that the user should read before the test begins."""
-
-    spec: LoadSpec
-    notes: tuple[str, ...]
-
-
-def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
+def spec_from(parsed: argparse.Namespace) -> LoadSpec:
     """Returns the checked specification. With `--plan`, no API key and no folder is needed."""
     options, sending = made_from(LoadOptions, parsed), parsed.sending
     if sending.mode not in (None, "live"):
@@ -63,7 +56,8 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
     chosen = _chosen(options, trace)
     plan = _plan(options, sending.max_cost, search, trace, promise)
     flags = given_in(parsed, LoadOptions.__struct_fields__) | sending.given()
-    spec = LoadSpec(
+    notes = [*_notes_on_lanes(sending, models, configuration), *([chosen.told] if chosen.told else [])]
+    return LoadSpec(
         models=models,
         settings=settings,
         plan=plan,
@@ -71,9 +65,8 @@ def spec_from(parsed: argparse.Namespace) -> CheckedSpec:
         out=Path(options.out or "-").absolute(),
         search=search,
         said=_by_name(options, flags, models, plan),
+        notes=(*notes, *_notes_on_trace(options, trace), *unused_lanes([settings])),
     )
-    notes = [*_notes_on_lanes(sending, models, configuration), *([chosen.told] if chosen.told else [])]
-    return CheckedSpec(spec, (*notes, *_notes_on_trace(options, trace), *unused_lanes([settings])))
 
 
 def _source(

@@ -24,15 +24,15 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.load.forecast import as_json, forecast_of, tell
     from ....bench.load.spec_from_options import spec_from
 
-    checked = spec_from(options)
-    forecast = forecast_of(checked.spec)
-    for remark in checked.notes:
+    spec = spec_from(options)
+    forecast = forecast_of(spec)
+    for remark in spec.notes:
         note(f"millstream: {remark}")
     if options.plan:
-        say_json(as_json(checked.spec, forecast)) if options.json else say(tell(checked.spec, forecast))
+        say_json(as_json(spec, forecast)) if options.json else say(tell(spec, forecast))
         return 0
-    note(f"millstream: {tell(checked.spec, forecast)}")
-    return _carried_out(checked.spec, options)
+    note(f"millstream: {tell(spec, forecast)}")
+    return _carried_out(spec, options)
 
 
 def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:

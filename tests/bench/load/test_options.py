@@ -32,7 +32,7 @@ def options(*words: str) -> argparse.Namespace:
 
 
 def spec(*words: str) -> LoadSpec:
-    return spec_from(options(*words)).spec
+    return spec_from(options(*words))
 
 
 def notes(*words: str) -> tuple[str, ...]:

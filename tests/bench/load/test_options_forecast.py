@@ -35,7 +35,7 @@ def spec(*words: str) -> LoadSpec:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     models = [word for word in words[:1] if "/" in word]
-    return spec_from(with_sending(parser.parse_args([MODEL, *models, "--plan", *words[len(models) :]]))).spec
+    return spec_from(with_sending(parser.parse_args([MODEL, *models, "--plan", *words[len(models) :]])))
 
 
 def forecast(*words: str) -> LoadForecast:
