@@ -116,9 +116,9 @@ def contents(
         scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
         style=package.joinpath("conversations.css").read_text("utf-8"),
     )
-    shown = Section(f"{_PREFIX}conversations-browser", "The conversations", browser_html(conversations))
+    section = Section(f"{_PREFIX}conversations-browser", "The conversations", browser_html(conversations))
     note = samples_note(every.of_samples)
-    sections = paper_sections(every, _summary(every), "Behind the scores", note, [shown], _PREFIX)
+    sections = paper_sections(every, _summary(every), "Behind the scores", note, [section], _PREFIX)
     return structs.replace(every, headline=_headline(every), sections=sections)
 
 
