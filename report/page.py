@@ -15,10 +15,9 @@ from string import Template
 
 from .colours import COLOURS, style_sheet
 from .csv_files import csv_of
-from .escaping import in_html, in_script
+from .escaping import in_html, in_script, packed
 from .headline import headline_html
 from .labels import one_line
-from .packing import packed
 from .pictures import drawing_library
 from .sections import PageContents, Section, anchor_html, csv_name
 from .table import Figure

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,7 +60,7 @@ class BatchStore:
             _check_is_free(place)
         with ExitStack() as opened, _as_fault(place.out):
             self.folder = opened.enter_context(_folder(place, specification, retry=retry, set_aside=set_aside))
-            self._outputs = [_held(path, opened) for path in place.files]
+            self._outputs = [opened.enter_context(closing(Output(path))) for path in place.files]
             if is_new:
                 _check_is_free(place)  # another batch may have written there meanwhile
             # Before the first row: an output without a manifest beside it is another program's.
@@ -214,12 +214,6 @@ def _as_fault(out: Path) -> Iterator[None]:
     except OSError as error:
         problem = f"{error.filename or out} can't be used ({error.strerror}): mend that, or choose another OUT"
         raise LocalFault(problem) from error
-
-
-def _held(path: Path, opened: ExitStack) -> Output:
-    output = Output(path)
-    opened.callback(output.close)
-    return output
 
 
 def _folder(place: BatchPlace, specification: Mapping[str, Any], *, retry: bool, set_aside: bool) -> RunFolder:

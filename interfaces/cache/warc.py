@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from http import HTTPStatus
+from http.client import responses
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ def _pages(cache: Cache, keys: Iterator[bytes]) -> Iterator[StoredAnswer | Store
 def _write(writer: Any, entry: StoredAnswer | StoredFailure, response: Response) -> None:
     headers = [(name, _plain(response.headers[kept])) for kept, name in _HEADERS.items() if kept in response.headers]
     headers.append(("Content-Length", str(len(response.body))))
+    status = f"{response.status} {responses.get(response.status, 'Unknown')}"
     at = datetime.fromtimestamp(entry.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     record = writer.create_warc_record(
         _address(entry.url),
@@ -90,16 +91,9 @@ def _write(writer: Any, entry: StoredAnswer | StoredFailure, response: Response)
         payload=BytesIO(response.body),
         length=len(response.body),
         warc_headers_dict={"WARC-Date": at},
-        http_headers=StatusAndHeaders(_status(response.status), headers, protocol="HTTP/1.1"),
+        http_headers=StatusAndHeaders(status, headers, protocol="HTTP/1.1"),
     )
     writer.write_record(record)
-
-
-def _status(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return f"{status} Unknown"
 
 
 def _address(url: str) -> str:

@@ -20,6 +20,7 @@ from ...engine.endpoint import EncodeError, Request
 from ...engine.key import key_of
 from ...engine.store.cache import Cache, StoredAnswer, prompt_mark
 from ...engine.store.entries import StoredFailure
+from ...format import count_text
 from ...providers.transport.endpoint import ModelEndpoint
 from ...wiring import Settings, access_to, keyless_endpoint_to
 
@@ -68,7 +69,10 @@ def explain(cache: Cache, encoded: EncodedCall) -> list[str]:
     if not alike:
         return [*lines, "miss: never asked; no stored answer has this prompt"]
     lines.append("miss: this prompt was asked, but not this call")
-    lines += [_difference(encoded, group) for group in alike[:_GROUPS_SHOWN]]
+    lines += [
+        f"  {count_text(len(group.samples), 'stored answer')}: {'; '.join(_differences(encoded, group))}"
+        for group in alike[:_GROUPS_SHOWN]
+    ]
     if len(alike) > _GROUPS_SHOWN:
         lines.append(f"and {len(alike) - _GROUPS_SHOWN:,} more kinds of calls with this prompt")
     return lines
@@ -138,11 +142,6 @@ def _differences(encoded: EncodedCall, group: StoredSamples) -> list[str]:
     if encoded.call.trial not in group.samples:
         differences.append(f"samples {_ranges(group.samples)} there, {encoded.call.trial} here")
     return differences
-
-
-def _difference(encoded: EncodedCall, group: StoredSamples) -> str:
-    many = f"{len(group.samples):,} stored answer{'s' if len(group.samples) > 1 else ''}"
-    return f"  {many}: {'; '.join(_differences(encoded, group))}"
 
 
 def _parameters(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

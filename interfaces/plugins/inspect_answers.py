@@ -96,11 +96,8 @@ def _choice_of(reply: Reply, model: str, tools: Sequence[ToolInfo]) -> ChatCompl
         content=_content_of(reply), tool_calls=called or None, model=model, source="generate"
     )
     logprobs = None if reply.logprobs is None else Logprobs(content=[_logprob_of(each) for each in reply.logprobs])
-    return ChatCompletionChoice(message=message, stop_reason=_stop_reason_of(reply), logprobs=logprobs)
-
-
-def _stop_reason_of(reply: Reply) -> StopReason:
-    return "content_filter" if reply.refused else _STOP_REASONS.get(reply.finish_reason or "", "unknown")
+    stop_reason = "content_filter" if reply.refused else _STOP_REASONS.get(reply.finish_reason or "", "unknown")
+    return ChatCompletionChoice(message=message, stop_reason=stop_reason, logprobs=logprobs)
 
 
 def _content_of(reply: Reply) -> str | list[Content]:

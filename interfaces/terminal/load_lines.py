@@ -83,7 +83,7 @@ def plain_lines(view: LoadView) -> list[str]:
 def screen_lines(view: LoadView, width: int, *, is_last: bool = False) -> list[PaintedLine]:
     """Returns the lines for a terminal, none longer than `width`: a narrow terminal gets more lines. The last picture
     (`is_last`) shows no rates of the moment."""
-    lines = [_bar_line(view, width)]
+    lines = [bar_line(view.share, (TextPiece(f"{_clock(view)}{GAP}{_calls(view)}", "strong"),), width)]
     for model in view.models:
         lines += packed(
             [TextPiece(printable(model.model), "strong"), *map(TextPiece, _flow(model, is_last=is_last))], width
@@ -142,7 +142,3 @@ def _money(view: LoadView) -> list[str]:
 def _draining(view: LoadView) -> list[str]:
     in_flight = sum(model.in_flight for model in view.models)
     return [f"waiting for {count_text(in_flight, 'call')} in flight"] if view.is_draining and in_flight else []
-
-
-def _bar_line(view: LoadView, width: int) -> PaintedLine:
-    return bar_line(view.share, (TextPiece(f"{_clock(view)}{GAP}{_calls(view)}", "strong"),), width)

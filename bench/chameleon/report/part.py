@@ -18,12 +18,11 @@ from ....engine.remarks import remark
 from ....engine.runs.pairs import NOT_SENT
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.chameleon.readings import Readings
-from ....report.escaping import in_html
+from ....report.escaping import in_html, packed
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import shown_value, table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
-from ....report.packing import packed
 from ....report.sections import PageContents, Section, paper_sections
 from ....report.standings import RunOrigin, choices_html, samples_note, standings_html, state_html
 from ....report.table import PUBLISHED, Cell, Column, Kind, Table, number_of

@@ -90,11 +90,6 @@ def full_size_folder() -> Path:
     return Settings().cache_folder() / "full-size"
 
 
-def full_conversations_folder() -> Path:
-    """Returns the folder of the generated conversations of the published number, shared in the same way."""
-    return full_size_folder().with_name("full-conversations")
-
-
 def _options(options: argparse.Namespace) -> Options:
     from msgspec import structs
 
@@ -106,7 +101,8 @@ def _options(options: argparse.Namespace) -> Options:
     wanted = made_from(options, Options)
     if not options.full_size:
         return wanted
-    generated = (ensure(full_size_folder()), ensure_conversations(full_conversations_folder()))
+    folder = full_size_folder()
+    generated = (ensure(folder), ensure_conversations(folder.with_name("full-conversations")))
     return structs.replace(wanted, datasets=(*wanted.datasets, *generated))
 
 

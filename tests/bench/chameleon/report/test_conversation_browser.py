@@ -15,7 +15,7 @@ from hostile import hostile
 
 from millstream.bench.chameleon.report.browser import BUDGET, LONGEST, ConversationBrowser, browser
 from millstream.engine.runs.pairs import Pair
-from millstream.report.packing import packed
+from millstream.report.escaping import packed
 
 
 def opened(made: ConversationBrowser) -> Any:
