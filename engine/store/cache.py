@@ -30,7 +30,7 @@ from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, faile
 from .entries import StoredAnswer as StoredAnswer
 from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
-from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, StoreAccess, is_sealed, sealed
+from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, NAMES, PRIVATE, StoreAccess, is_sealed, sealed
 from .pruning import PruneCounts, drop
 
 Mode = Literal["live", "record", "replay", "strict"]
@@ -77,20 +77,12 @@ class Cache:
         self.scope = scope
         self.spares_loop = spares_loop
         self._store = StoreAccess(folder, read_only=read_only)
-        self._shared, self._private, self._derived, self._bodies, self._failures = (
-            self._store.database(name) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
-        )
+        self._databases = {name: self._store.database(name) for name in NAMES}
         self._spare: SpareRoom | None = None
         if spare_bytes:
             with suppress(LocalFault):  # a disk without this room may still take what comes
                 self._spare = SpareRoom(folder, spare_bytes)
-        self._named = {
-            ANSWERS: self._shared,
-            FAILURES: self._failures,
-            BODIES: self._bodies,
-            DERIVED: self._derived,
-        }
-        self._db = self._private if scope else self._shared
+        self._db = self._databases[PRIVATE if scope else ANSWERS]
         self._waiting: list[StoreRow] = []
         self._waiting_bodies: dict[bytes, bytes] = {}
         self._waiting_bytes = 0
@@ -166,7 +158,7 @@ class Cache:
         if response is not None and size >= BODY_APART:
             response, body_hash = self._apart(response)
         failed = StoredFailure(request.identity, time.time(), failure, response, body_hash, url)
-        self._put(self._failures, key, encode(failed), size, done, is_last=True, line=line)
+        self._put(self._databases[FAILURES], key, encode(failed), size, done, is_last=True, line=line)
 
     def _put(
         self, db: Any, key: bytes, value: bytes, size: int, done: Done, *, is_last: bool, line: SinkLine | None = None
@@ -189,7 +181,7 @@ class Cache:
 
     def _body(self, transaction: lmdb.Transaction, body_hash: bytes) -> bytes | None:
         key = self.scope + body_hash
-        stored = transaction.get(key, db=self._bodies)
+        stored = transaction.get(key, db=self._databases[BODIES])
         return bytes(stored[:-4]) if stored is not None and is_sealed(key, stored) else None
 
     # What was made of bodies
@@ -205,7 +197,7 @@ class Cache:
     def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
         """Returns the keys and values of all that was derived from the body with this SHA-256."""
         rows = []
-        with self._store.transaction(self._derived) as transaction, transaction.cursor() as cursor:
+        with self._store.transaction(self._databases[DERIVED]) as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(source)
             while is_there and (key := bytes(cursor.key())).startswith(source):
                 value = bytes(cursor.value())
@@ -225,7 +217,7 @@ class Cache:
 
     def entries(self) -> Iterator[tuple[bytes, StoredAnswer]]:
         """Yields every readable shared answer, with its key and body, in one transaction: use it without an await."""
-        with self._store.transaction(self._shared) as transaction:
+        with self._store.transaction(self._databases[ANSWERS]) as transaction:
             for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
                 entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
                 if (entry := with_body(entry, partial(self._body, transaction))) is not None:
@@ -234,7 +226,7 @@ class Cache:
     def value(self, db: bytes, key: bytes) -> bytes | None:
         """Returns one entry as it is stored, without its checksum; None if it is missing or damaged."""
         try:
-            with self._store.begin(db=self._named[db]) as transaction:
+            with self._store.begin(db=self._databases[db]) as transaction:
                 stored = transaction.get(key)
         except lmdb.Error as error:
             self._store.check_damage(error)
@@ -247,10 +239,10 @@ class Cache:
         added = 0
         with self._store.transaction(write=True) as transaction:
             for db, key, value in pieces:
-                there = transaction.get(key, db=self._named[db])
+                there = transaction.get(key, db=self._databases[db])
                 if there is None or not is_sealed(key, there):
                     stamped = KEPT_AT.pack(time.time()) + value if db == DERIVED else value
-                    added += transaction.put(key, sealed(key, stamped), db=self._named[db])
+                    added += transaction.put(key, sealed(key, stamped), db=self._databases[db])
         return added
 
     def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> PruneCounts:
@@ -258,31 +250,23 @@ class Cache:
         nothing names any more. Returns how many."""
         before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
         with self._store.transaction(write=True) as transaction:
-            return drop(
-                transaction,
-                before,
-                answers=(self._shared, self._private),
-                failures=self._failures,
-                bodies=self._bodies,
-                derived=self._derived,
-            )
+            return drop(transaction, before, self._databases)
 
     def drop_scope(self) -> None:
         """Drops the entries of a live run that has ended; it stored them only to be resumable."""
         if not self.scope:
             return
         with self._store.transaction(write=True) as transaction:
-            for db in (self._private, self._failures, self._bodies):
-                with transaction.cursor(db=db) as cursor:
+            for name in (PRIVATE, FAILURES, BODIES):
+                with transaction.cursor(db=self._databases[name]) as cursor:
                     is_there = cursor.set_range(self.scope)
                     while is_there and bytes(cursor.key()).startswith(self.scope):
                         is_there = cursor.delete()
 
     def statistics(self) -> CacheStatistics:
         with self._store.transaction() as transaction:
-            shared, private, failures, bodies, texts = (
-                int(transaction.stat(db)["entries"])
-                for db in (self._shared, self._private, self._failures, self._bodies, self._derived)
+            shared, private, texts, bodies, failures = (
+                int(transaction.stat(db)["entries"]) for db in self._databases.values()
             )
         size = (self.folder / "data.mdb").stat().st_size
         return CacheStatistics(str(self.folder), shared, private, size, failures, bodies, texts)
@@ -345,11 +329,11 @@ class Cache:
                 for row in group.rows:
                     put(row.key, row.stored, db=row.db)
                 for key, body in group.bodies.items():
-                    there = transaction.get(key, db=self._bodies)
+                    there = transaction.get(key, db=self._databases[BODIES])
                     if there is None or not is_sealed(key, there):
-                        put(key, sealed(key, body), db=self._bodies)
+                        put(key, sealed(key, body), db=self._databases[BODIES])
                 for key, value in group.kept.items():
-                    put(key, sealed(key, KEPT_AT.pack(time.time()) + value), db=self._derived)
+                    put(key, sealed(key, KEPT_AT.pack(time.time()) + value), db=self._databases[DERIVED])
         except LocalFault as fault:
             return fault
         return None

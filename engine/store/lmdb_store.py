@@ -28,7 +28,7 @@ _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
 _DATA = "data.mdb"
 _READERS = 1022
 _LOCKS_SIZE = 64 * (_READERS + 2)
-_NAMES = (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES) = (b"answers", b"private", b"derived", b"bodies", b"failures")
+NAMES = (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES) = (b"answers", b"private", b"derived", b"bodies", b"failures")
 _DAMAGES = (
     lmdb.BadTxnError,
     lmdb.CorruptedError,
@@ -154,7 +154,7 @@ def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
             os.close(open_to_map(folder / "lock.mdb", _LOCKS_SIZE, 0o644))  # LMDB itself maps it with holes
         elif not path.exists():
             raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
-        file = TrustedFile(path, _NAMES, read_only=read_only)
+        file = TrustedFile(path, NAMES, read_only=read_only)
     except DamagedPages as error:
         raise damaged_store(folder, str(error)) from error
     except OSError as error:
@@ -209,7 +209,7 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
                     _mend_end(folder / _DATA, environment)
                 elif missing_bytes(folder / _DATA):
                     raise lmdb.NotFoundError("its end is missing")
-                for name in _NAMES:
+                for name in NAMES:
                     environment.open_db(name, create=not read_only)
             except BaseException as error:
                 environment.close()
@@ -240,7 +240,7 @@ def _mend_end(path: Path, environment: lmdb.Environment) -> None:
     with environment.begin(write=True):  # nobody else may write meanwhile
         missing = missing_bytes(path)
         if missing:
-            check_pages(path, _NAMES)
+            check_pages(path, NAMES)
             os.truncate(path, path.stat().st_size + missing)
 
 

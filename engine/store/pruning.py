@@ -5,13 +5,13 @@ All in one transaction, since a body that another process names meanwhile must s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import lmdb
 
 from .entries import KEPT_AT, KEY_BYTES, StoredAnswer, StoredFailure, entry_of, failed_of
-from .lmdb_store import is_sealed
+from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, is_sealed
 
 
 class PruneCounts(NamedTuple):
@@ -23,16 +23,14 @@ class PruneCounts(NamedTuple):
     texts: int
 
 
-def drop(
-    transaction: lmdb.Transaction, before: float, *, answers: Iterable[Any], failures: Any, bodies: Any, derived: Any
-) -> PruneCounts:
+def drop(transaction: lmdb.Transaction, before: float, databases: Mapping[bytes, Any]) -> PruneCounts:
     """Drops all entries older than `before` (seconds since 1970) and bodies that no entry names. Returns how many."""
     named: set[bytes] = set()
     return PruneCounts(
-        sum(_drop_old(transaction, db, entry_of, before, named) for db in answers),
-        _drop_old(transaction, failures, failed_of, before, named),
-        _drop(transaction, bodies, lambda key, cursor: key not in named),
-        _drop(transaction, derived, lambda key, cursor: not _is_kept_since(before, key, cursor.value())),
+        sum(_drop_old(transaction, db, entry_of, before, named) for db in (databases[ANSWERS], databases[PRIVATE])),
+        _drop_old(transaction, databases[FAILURES], failed_of, before, named),
+        _drop(transaction, databases[BODIES], lambda key, cursor: key not in named),
+        _drop(transaction, databases[DERIVED], lambda key, cursor: not _is_kept_since(before, key, cursor.value())),
     )
 
 
