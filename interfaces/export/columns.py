@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import msgspec
 import msgspec.inspect as inspect
 import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -126,7 +125,3 @@ def table_of(rows: list[dict[str, Any]], schema: Any) -> Any:
             if not isinstance(row.get(name), str | None):
                 row[name] = orjson.dumps(row[name]).decode()
     return pa.Table.from_pylist(rows, schema=schema)
-
-
-def decoder_of(benchmark: str) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(record_of(benchmark))

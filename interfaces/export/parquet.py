@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from msgspec import Struct
@@ -23,7 +24,7 @@ from ...engine.fault import LocalFault
 from ...engine.folder_file import open_to_read
 from ..batch.place import BatchPlace
 from .batch import rows_of_batch
-from .columns import decoder_of, schema_of, table_of
+from .columns import record_of, schema_of, table_of
 from .rows import RecordSource, records_of
 
 ROWS_MAX = 20_000
@@ -110,7 +111,7 @@ def _write(file: BinaryIO, source: RecordSource, statuses: Counter[str]) -> None
 def _rows_of(source: RecordSource) -> Iterator[dict[str, Any]]:
     if source.benchmark == "batch":
         return rows_of_batch(BatchPlace(source.place, source.errors))
-    return records_of(source, decoder_of(source.benchmark).decode)
+    return records_of(source, msgspec.json.Decoder(record_of(source.benchmark)).decode)
 
 
 def _groups(rows: Iterator[dict[str, Any]], statuses: Counter[str]) -> Iterator[list[dict[str, Any]]]:

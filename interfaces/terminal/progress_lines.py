@@ -60,7 +60,8 @@ def last_line(view: RunView) -> str:
 def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[PaintedLine]:
     """Returns the lines for a terminal, none longer than `width`: a narrow terminal gets more lines. The last
     picture leaves out what was still expected."""
-    lines = [_bar_line(view, width)]
+    done = 1.0 if view.done >= view.total else view.done / view.total
+    lines = [bar_line(done, (TextPiece(_count(view), "strong"), TextPiece(percent(view))), width)]
     flow = [
         *([] if is_last else [TextPiece(f"{rate_text(view.per_s)}/s", "strong")]),
         TextPiece(f"average {rate_text(view.average_per_s)}/s"),
@@ -123,11 +124,6 @@ def _troubles(view: RunView) -> list[str]:
         elif lane.lost:
             troubles.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
     return troubles
-
-
-def _bar_line(view: RunView, width: int) -> PaintedLine:
-    share = 1.0 if view.done >= view.total else view.done / view.total
-    return bar_line(share, (TextPiece(_count(view), "strong"), TextPiece(percent(view))), width)
 
 
 def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[PaintedLine]:
