@@ -23,8 +23,8 @@ from ..lane import Lane
 from ..limits import DAY_S, Limit, declared_quota
 from .ledger import Ledger, LedgerFiles
 
-_LEDGER = ".ledger"
-_NOTE = ".lane"
+LEDGER = ".ledger"
+NOTE = ".lane"
 # A limit that no answer has reported for this long may have been changed.
 FORGOTTEN_AFTER_S = DAY_S
 # A changed limit is written at once, unless the file was written just before; an unchanged one gets a new date once a
@@ -119,7 +119,7 @@ def read_note(path: Path) -> LaneNote | None:
 
 def notes_in(folder: Path) -> Iterator[tuple[Path, LaneNote]]:
     """Yields the path and the note of every lane that was ever opened beside one cache, sorted by model and key."""
-    notes = ((path, read_note(path)) for path in folder.glob(f"*{_NOTE}"))
+    notes = ((path, read_note(path)) for path in folder.glob(f"*{NOTE}"))
     yield from sorted(
         ((path, note) for path, note in notes if note is not None),
         key=lambda one: (one[1].model, one[1].key, one[1].address),
@@ -136,16 +136,8 @@ def lanes_folder(cache: Path) -> Path:
     return cache / "lanes"
 
 
-def ledger_path(stem: Path) -> Path:
-    return stem.with_suffix(_LEDGER)
-
-
-def note_path(stem: Path) -> Path:
-    return stem.with_suffix(_NOTE)
-
-
 def open_lane_files(stem: Path, note: LaneNote, files: LedgerFiles | None = None) -> tuple[Ledger, LaneMemory]:
-    path = ledger_path(stem)
+    path = stem.with_suffix(LEDGER)
     try:
         ledger = Ledger(declared_quota(note.declared), path, files)
     except OSError as error:
@@ -153,4 +145,4 @@ def open_lane_files(stem: Path, note: LaneNote, files: LedgerFiles | None = None
             f"{path.parent} can't be written ({error.strerror}): the quota of {note.model} is kept there; mend it, "
             f"or use another folder with --cache"
         ) from error
-    return ledger, LaneMemory(note, note_path(stem))
+    return ledger, LaneMemory(note, stem.with_suffix(NOTE))

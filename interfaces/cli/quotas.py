@@ -66,9 +66,11 @@ def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
 
 
 def _known_lane(lane: lane_files.LaneNote, stem: Path) -> KnownLane:
-    note = lane_files.read_note(lane_files.note_path(stem))
+    note = lane_files.read_note(stem.with_suffix(lane_files.NOTE))
     seen = () if note is None else note.fresh(time.time())
-    return KnownLane(lane.model, lane.key, lane.address, lane.declared, seen, _used(lane_files.ledger_path(stem)))
+    return KnownLane(
+        lane.model, lane.key, lane.address, lane.declared, seen, _used(stem.with_suffix(lane_files.LEDGER))
+    )
 
 
 def _used(path: Path) -> tuple[int, Tokens] | None:
