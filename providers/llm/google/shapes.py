@@ -14,9 +14,9 @@ from ....engine.endpoint import Fault, Response
 from ..answer_values import as_object, as_text, citation_of, count_in, later_usage, objects_in, origin_of, sum_in
 from ..answer_values import usage_of as checked_usage
 from ..blocks import BlockReader, native_of
-from ..faults import bad_json, broken_answer, cut_stream, empty_answer
+from ..faults import bad_json, cut_stream, empty_answer
 from ..repair import mended
-from .calls import FunctionCallBuilder, made_id
+from .calls import FunctionCall, made_id
 from .turns import FAMILY
 
 NO_ANSWER = "200 with JSON that is no answer of Gemini's"
@@ -103,7 +103,7 @@ class CandidateReader(BlockReader):
         self._id: Any = None
         self._served: Any = None
         self._tier: Any = None
-        self._calls: list[FunctionCallBuilder] = []
+        self._calls: list[FunctionCall] = []
         self._thought: _CandidateBlock | None = None
 
     @property
@@ -138,7 +138,7 @@ class CandidateReader(BlockReader):
             self._citations += _citations_of(candidate)
 
     def result(self, response: Response, raw: bytes | None) -> Reply | Fault:
-        are_whole = not any(call.is_open or call.is_broken for call in self._calls)
+        are_whole = all(call.is_whole for call in self._calls)
         if self.stop is None:
             if self.explanation:
                 self.stop = _BLOCKED
@@ -153,7 +153,8 @@ class CandidateReader(BlockReader):
                 "rejected", f"200 whose finish reason is `{self.stop}`: Google has limited this account", "confirm", 200
             )
         elif not (are_whole or self.stop in _BROKEN or self.finishes.get(self.stop) in _MAY_BE_CUT):
-            return broken_answer("tool call has no end, or no place for its arguments")
+            why = "200 whose tool calls come in pieces: ask without streamFunctionCallArguments"
+            return Fault("rejected", why, "never", 200, is_billed_maybe=True)
         return super().result(response, raw)
 
     def _take_part(self, part: dict[str, Any]) -> None:
@@ -174,14 +175,11 @@ class CandidateReader(BlockReader):
             self._contents.append(_CandidateBlock(part))
 
     def _call(self, part: dict[str, Any]) -> None:
-        """Adds a part to the last call if it continues that, else a call; nothing if it has no name."""
-        if self._calls and self._calls[-1].is_open and not isinstance(part["functionCall"].get("name"), str):
-            self._calls[-1].take(part)
-            return
-        begun = FunctionCallBuilder(part, made_id(self._calls))
-        if begun.is_named:
-            self._calls.append(begun)
-            self._contents.append(begun)
+        """Adds a call, if it has a name."""
+        call = FunctionCall(part, made_id(self._calls))
+        if call.is_named:
+            self._calls.append(call)
+            self._contents.append(call)
 
     def _think(self, part: dict[str, Any]) -> None:
         if self._thought is not None and self._thought.goes_on_with(part):

@@ -51,17 +51,6 @@ def streamed(*chunks: list[Any], finish: str = "STOP") -> bytes:
     return b"".join([*(event(said(*parts)) for parts in chunks), event(said(finish=finish, usageMetadata=USAGE))])
 
 
-def piece(*values: tuple[str, Any], name: str | None = None, on: bool = True) -> dict[str, Any]:
-    """A tool call's piece: places in its arguments and what is there."""
-    kinds = {str: "stringValue", bool: "boolValue", int: "numberValue", float: "numberValue"}
-    told = [
-        {"jsonPath": path, **({"nullValue": "NULL_VALUE"} if value is None else {kinds[type(value)]: value})}
-        for path, value in values
-    ]
-    called = {"name": name} if name else {}
-    return {"functionCall": called | ({"partialArgs": told} if told else {}) | ({"willContinue": True} if on else {})}
-
-
 EVERYTHING = [THOUGHT, {"text": "So: "}, CODE, RESULT, CALLED, AGAIN, NAMED]
 
 
@@ -106,54 +95,26 @@ def test_each_of_several_calls_has_an_id_of_its_own() -> None:
     assert [call.id for call in reply.tool_calls] == ["call_0", "call_1", "call_3", "call_4"]
 
 
-def test_arguments_that_come_in_pieces_are_put_together() -> None:
-    body = streamed(
-        [{**piece(name="get_weather"), "thoughtSignature": "Eu4B"}],
-        [piece(("$.place", "Kö"), ("$.days[0]", 1.0))],
-        [piece(("$.place", "ln"), ("$.days[1].from", 2.5))],
-        [piece(("$['a b'][0]", None), ('$.days[1]["is.it"]', True), ("$.place", ""))],
-        [{"functionCall": {}}],
-        [piece(name="get_time", on=False)],
-        [{"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": True}}],
-        [{"functionCall": {"partialArgs": [{"jsonPath": "$.b", "stringValue": "x"}]}}],
-    )
-    reply = reply_of(body, stream=True)
-    assert [(call.id, call.name, json.loads(call.arguments)) for call in reply.tool_calls] == [
-        ("call_0", "get_weather", {"place": "Köln", "days": [1, {"from": 2.5, "is.it": True}], "a b": [None]}),
-        ("call_1", "get_time", {}),
-        ("call_2", "f", {"a": 1, "b": "x"}),
-    ]
-    assert '"days":[1,' in reply.tool_calls[0].arguments
-    assert reply.finish_reason == "tool_calls" and reply.tool_calls[0].native == SIGNED
-
-
 @pytest.mark.parametrize(
-    "odd",
+    "piece",
     [
-        [piece(name="f")],
-        [piece(("$.a", "x"), name="f")],
-        [piece(("$", "x"), name="f", on=False)],
-        [piece(("a", "x"), name="f", on=False)],
-        [piece(("$[0]", "x"), name="f", on=False)],
-        [piece(("$.a[1]", "x"), name="f", on=False)],
-        [piece(("$..a", "x"), name="f", on=False)],
-        [piece(("$.a", 1), ("$.a.b", "x"), name="f", on=False)],
-        [piece(("$.a[0]", 1), ("$.a.b", "x"), name="f", on=False)],
-        [{"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a"}]}}],
-        [{"functionCall": {"name": "f", "partialArgs": [{"stringValue": "a"}, 7]}}],
+        {"name": "f", "willContinue": True},
+        {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]},
+        {"name": "f", "args": {"a": 1}, "willContinue": True},
     ],
 )
-def test_a_call_without_its_end_or_with_arguments_that_belong_nowhere_is_no_answer(odd: list[Any]) -> None:
+def test_a_call_whose_arguments_come_in_pieces_is_no_answer(piece: dict[str, Any]) -> None:
+    odd = [{"functionCall": piece}, {"functionCall": {"partialArgs": [7]}}, {"functionCall": {}}]
     result = decode(Response(200, streamed(odd), stream=True))
     assert isinstance(result, Fault)
-    assert (result.kind, result.action, result.is_billed_maybe) == ("server_error", "retry", True)
-    assert "no end, or no place for its arguments" in result.detail
+    assert (result.kind, result.action, result.is_billed_maybe) == ("rejected", "never", True)
+    assert "ask without streamFunctionCallArguments" in result.detail
     # Out of tokens, it is known not to be whole.
     assert reply_of(streamed(odd, finish="MAX_TOKENS"), stream=True).truncated
 
 
-def test_a_tool_call_in_pieces_cut_at_any_byte_before_its_finish_reason_is_never_a_reply() -> None:
-    body = streamed([piece(name="f")], [piece(("$.a", "x"))], [{"functionCall": {}}])
+def test_a_tool_call_in_a_stream_cut_at_any_byte_before_its_finish_reason_is_never_a_reply() -> None:
+    body = streamed([{"functionCall": {"name": "f", "args": {"a": "x"}}}])
     for at in range(len(body) - 1):
         result = decode(Response(200, body[:at], stream=True, is_cut=True))
         assert isinstance(result, Fault) and (result.kind, result.action) == ("incomplete", "retry"), at
@@ -172,33 +133,6 @@ def test_an_odd_part_costs_no_answer(odd: dict[str, Any]) -> None:
 def test_arguments_that_are_none_are_an_empty_object() -> None:
     for arguments in (None, [1], "x"):
         assert reply_of(answered({"functionCall": {"name": "f", "args": arguments}})).tool_calls[0].arguments == "{}"
-
-
-def _pieces(value: Any, path: str, size: int) -> list[tuple[str, Any]]:
-    if isinstance(value, dict):
-        return [one for name, inner in value.items() for one in _pieces(inner, f"{path}.{name}", size)]
-    if isinstance(value, list):
-        return [one for place, inner in enumerate(value) for one in _pieces(inner, f"{path}[{place}]", size)]
-    if isinstance(value, str):
-        return [(path, value[at : at + size]) for at in range(0, len(value), size)] or [(path, "")]
-    return [(path, value)]
-
-
-_LEAF = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=9)
-_NAME = st.text("abcdefg_ü-", min_size=1, max_size=4)
-_NESTED = st.recursive(
-    _LEAF,
-    lambda inner: st.lists(inner, min_size=1, max_size=3) | st.dictionaries(_NAME, inner, min_size=1, max_size=3),
-    max_leaves=6,
-)
-
-
-@settings(max_examples=times(60, 300), deadline=None)
-@given(st.dictionaries(_NAME, _NESTED, max_size=4), st.integers(1, 4))
-def test_any_arguments_may_come_in_pieces(arguments: dict[str, Any], size: int) -> None:
-    pieces = [[piece(one)] for one in _pieces(arguments, "$", size)]
-    reply = reply_of(streamed([piece(name="f")], *pieces, [{"functionCall": {}}]), stream=True)
-    assert json.loads(reply.tool_calls[0].arguments) == arguments
 
 
 _ANY = st.recursive(
