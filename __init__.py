@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .bench.task.task import Task as Task
     from .configuration.benchmark_options import SharedOptions as SharedOptions
     from .configuration.declared_options import Option as Option
-    from .engine.attempts.prices import Price as Price
     from .engine.attempts.retry import RetryPolicy as RetryPolicy
     from .engine.call import Call as Call
     from .engine.call import Citation as Citation
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from .engine.fault import Stop as Stop
     from .engine.fault import Stopped as Stopped
     from .engine.lane import Lane as Lane
+    from .engine.prices import Price as Price
     from .engine.sink import Sink as Sink
     from .interfaces.python.evaluate import EvaluationStopped as EvaluationStopped
     from .interfaces.python.evaluate import evaluate as evaluate
@@ -98,7 +98,7 @@ _NAMES = {
     "bench.task.task": ("Task",),
     "configuration.benchmark_options": ("SharedOptions",),
     "configuration.declared_options": ("Option",),
-    "engine.attempts.prices": ("Price",),
+    "engine.prices": ("Price",),
     "engine.attempts.retry": ("RetryPolicy",),
     "engine.call": ("Call", "Citation", "Failure", "Hit", "Message", "Outcome", "Reply", "TokenLogprob", "Usage"),
     "engine.content": ("Image", "Native", "Tool", "ToolCall", "ToolResult"),

@@ -31,7 +31,7 @@ SECTIONS = (
         "Calls and their outcomes",
         ("engine.call", "engine.usage", "engine.content", "providers.search.joined", "providers.pages"),
     ),
-    ("Money, retries and faults", ("engine.attempts", "engine.fault")),
+    ("Money, retries and faults", ("engine.attempts", "engine.prices", "engine.fault")),
     ("Benchmarks of one's own", ("bench", "interfaces", "configuration")),
     ("Statistics", ("metrics",)),
     ("Providers of one's own", ("engine.endpoint", "providers")),

@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from msgspec import Struct, structs
 
-from ..engine.attempts.prices import Price
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.call import WEB
 from ..engine.lane import Lane
+from ..engine.prices import Price
 from ..format import command_text
 from ..providers.kinds import KINDS
 from ..providers.models import Facts, Temperature

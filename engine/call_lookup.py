@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from .attempts.estimate import call_weight
 from .attempts.money import CostBound, why_unbounded
 from .call import Call, Failure, Outcome, Reply
 from .claims import Claims
 from .endpoint import EncodeError, Request
+from .estimate import call_weight
 from .events import Events
 from .key import key_of, sample_of
 from .lanes.key_gate import Payer

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from .attempts.estimate import TokenEstimate
 from .attempts.money import Bill, CostBound, bill_of, cost_bound
-from .attempts.prices import Price
 from .attempts.retry import RetryPolicy
 from .call import Call, Reply
 from .endpoint import Endpoint, Fault
+from .estimate import TokenEstimate
 from .fault import StopReason
 from .lanes.key_gate import Permit
 from .lanes.lane_queue import LaneQueue
 from .limits import DAY_S, Limit
+from .prices import Price
 
 HOSTS_KEPT = 1000
 # A call that was sent on the day before may be billed at its price.

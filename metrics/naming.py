@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..engine.runs.pairs import Pair
+from ..engine.pairs import Pair
 
 
 def treated_name(pair: Pair) -> str:

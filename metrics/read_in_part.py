@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from ..engine.runs.pairs import Pair
+from ..engine.pairs import Pair
 
 _LEAST_TOKENS = 1_000
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec.structs import force_setattr
 
-from ..engine.attempts.prices import ListedPrice, Price, PriceSource
+from ..engine.prices import ListedPrice, Price, PriceSource
 
 Temperature = Literal["taken", "ignored", "refused", "at-no-effort"]
 

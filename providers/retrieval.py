@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ..engine.attempts.prices import ListedPrice, Price, PriceSource
 from ..engine.call import WEB
 from ..engine.lane import Lane
+from ..engine.prices import ListedPrice, Price, PriceSource
 from .search.access import is_search
 from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, SearchEngine, engine_of
 

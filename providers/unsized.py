@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine.attempts.prices import Unsized
 from ..engine.call import Call
 from ..engine.content import Image, Native, Part, ToolCall, ToolResult
+from ..engine.prices import Unsized
 
 _NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _AS_IT_STANDS, _CALLERS_OWN = frozenset(_NAMES["as_it_stands"]), frozenset(_NAMES["callers_own"])

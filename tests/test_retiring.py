@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ci_programs import HOME, ci_program
 
-from millstream.engine.attempts.prices import PriceSource
+from millstream.engine.prices import PriceSource
 from millstream.providers.models import ModelRow, ModelTable
 
 pytestmark = pytest.mark.skipif(not (HOME / "retiring.py").exists(), reason="an archive without .ci")

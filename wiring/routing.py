@@ -11,16 +11,16 @@ from functools import lru_cache, partial
 
 from msgspec import structs
 
-from ..engine.attempts.estimate import TokenEstimate
 from ..engine.attempts.money import CostBudget
-from ..engine.attempts.prices import Price
 from ..engine.endpoint import Endpoint
+from ..engine.estimate import TokenEstimate
 from ..engine.events import Events
 from ..engine.lane import TIMEOUT_DEFAULT_S, Lane
 from ..engine.lanes.key_gate import KeyGate
 from ..engine.lanes.lane_files import LaneNote, open_lane_files
 from ..engine.lanes.lane_queue import LaneQueue
 from ..engine.lanes.ledger import LedgerFiles
+from ..engine.prices import Price
 from ..engine.remarks import remark
 from ..engine.scheduler import Route
 from ..providers.access import Access, ConfigurationError, endpoint_to, keyless_endpoint_to

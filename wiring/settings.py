@@ -18,10 +18,10 @@ from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from ..engine.attempts.budget_file import BudgetPlace
-from ..engine.attempts.prices import ListedPrice, Price, Prices
 from ..engine.attempts.retry import RetryPolicy
 from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
+from ..engine.prices import ListedPrice, Price, Prices
 from ..engine.store.cache import MODES, Mode
 from ..engine.store.cache_policy import DAY_S
 from ..providers.access import ConfigurationError, ReachSettings, has_default_tier, is_regional, protocol_of

@@ -11,7 +11,7 @@ from msgspec import structs
 from ...configuration.declared_options import kept_of, words_kept
 from ...configuration.errors import UsageError
 from ...engine.call import Call
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...providers.models import WINDOW, prompt_tokens
 from ...providers.retrieval import CORPUS_LANE
 from ...providers.search.access import is_search

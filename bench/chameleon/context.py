@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ...engine.attempts.estimate import TOKENS_PER_CHAR, surplus_of, weight_of
 from ...engine.call import Message
+from ...engine.estimate import TOKENS_PER_CHAR, surplus_of, weight_of
 from .prompts import JudgePrompt, PastTurn, ShownPage, answer_messages, judge_message, sources_text, turn_messages
 
 TITLE_MAX = 300

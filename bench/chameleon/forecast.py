@@ -12,8 +12,8 @@ from statistics import fmean
 
 from msgspec import Struct, structs, to_builtins
 
-from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
 from ...engine.call import WEB
+from ...engine.estimate import TOKENS_PER_CHAR, weight_of
 from ...providers.models import CHARACTERS, bundled_models
 from ...providers.search.table import CORPUS_REACH
 from ...wiring import Settings

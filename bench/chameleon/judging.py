@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Call
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...metrics.chameleon.lines import STANCES
 from ...metrics.chameleon.rubric import confidence_of
 from ...metrics.chameleon.scores import scores as scores_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, convert, field, to_builtins
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...metrics.chameleon.readings import Readings
 from ..evaluation.door.treatments import as_list, pairs_in
 from .context import CUT_VERSION

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import field
 
 from ...engine.call import known_sum
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...engine.runs.proof import ANSWERED
 from ...format import command_text, count_text
 from ..evaluation.door.item_line import ItemLine, StepTotals

@@ -12,7 +12,7 @@ from msgspec import convert
 
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
-from ...engine.runs.pairs import NOT_SENT
+from ...engine.pairs import NOT_SENT
 from ...engine.runs.run_folder import MANIFEST
 from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import ZEROS, scores

@@ -11,10 +11,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...engine.attempts.estimate import TokenEstimate, call_weight
 from ...engine.attempts.money import CostBudget, why_unbounded, worst_cost
-from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
+from ...engine.estimate import TokenEstimate, call_weight
+from ...engine.prices import Price
 from .plan import Limits
 
 Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "goal", "error"]

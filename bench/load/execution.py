@@ -15,8 +15,8 @@ from msgspec import Struct, field, structs
 
 from ...configuration.errors import LOCAL_FAULT
 from ...engine.attempts.budget_file import BUDGET, BudgetPlace
-from ...engine.attempts.prices import Price
 from ...engine.fault import LocalFault
+from ...engine.prices import Price
 from ...engine.remarks import remark
 from ...metrics.load.load_json import LoadFigures
 from ...wiring.engine import Engine

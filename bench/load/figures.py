@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
 
-from ...engine.attempts.prices import Price
+from ...engine.prices import Price
 from ...engine.version import VERSION
 from ...metrics.load.knee import knee
 from ...metrics.load.load_json import (

@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import TokenEstimate, call_weight
 from ...engine.attempts.money import worst_cost
 from ...engine.endpoint import EncodeError
+from ...engine.estimate import TokenEstimate, call_weight
 from ...engine.limits import declared_quota
 from ...format import count_text, dollars, rough_time
 from ...wiring import access_to, keyless_endpoint_to

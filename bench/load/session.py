@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from msgspec import structs
 
 from ...engine.attempts.money import CostBudget
-from ...engine.attempts.prices import Price
+from ...engine.prices import Price
 from .arrivals import OpenLoop, asked_between, at_rate, in_parts, spans
 from .budget import Budget, LoadEnd, Reason
 from .goal import Search, SearchCutShort, highest_rate

@@ -13,8 +13,8 @@ from random import Random
 
 from msgspec import Struct, structs
 
-from ...engine.attempts.estimate import TOKENS_PER_CHAR
 from ...engine.call import TRIAL_MAX, Call, Message
+from ...engine.estimate import TOKENS_PER_CHAR
 from .lengths import TOKENS_MIN, Lengths
 
 Prompt = str | tuple[Message, ...]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
+from ...engine.pairs import Pair
 from ...engine.remarks import remark
-from ...engine.runs.pairs import Pair
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, PublishedCounts, RunBasis
 from ..evaluation.door.item import Item
 from ..evaluation.door.treatments import specified_pairs

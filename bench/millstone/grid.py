@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..evaluation.door.item import Item
 from .dataset import IssueDataset
 from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed

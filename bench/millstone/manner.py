@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.treatments import pairs_in, treatments_in

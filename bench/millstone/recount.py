@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from ...engine.runs.pairs import Pair, pair_of
+from ...engine.pairs import Pair, pair_of
 from ...metrics.millstone.answers import AnswerTally
 from ...metrics.millstone.gaps import Shape
 from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of

@@ -15,9 +15,9 @@ from msgspec import structs
 from ... import fixtures
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ...engine.limits import Tokens, declared_quota
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...engine.runs.run_folder import read_manifest
 from ...format import decimal_text
 from ...report.interval_text import interval_cell, single_figures

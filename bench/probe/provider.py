@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Iterator
 from random import Random
 
-from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import worst_cost
-from ...engine.attempts.prices import Price
 from ...engine.call import Call, Outcome
+from ...engine.estimate import TokenEstimate
 from ...engine.fault import LocalFault, Stopped
 from ...engine.limits import Limit
+from ...engine.prices import Price
 from ...engine.verdict import verdict
 from ...providers.transport.no_retry_endpoint import AttemptReport, listener
 from ...wiring import Settings, family_of

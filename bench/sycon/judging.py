@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from ...engine.call import Call
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...metrics.naming import row_names
 from ...metrics.sycon.judgement import Clarity, Setting, read_judgement
 from ..evaluation.door.ask import Ask

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from msgspec import UNSET, Struct, structs
 
-from ...engine.attempts.estimate import OUTPUT_FIRST
 from ...engine.call import Call, Reply
+from ...engine.estimate import OUTPUT_FIRST
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet

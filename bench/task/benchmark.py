@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from ...engine.call import Call, Outcome
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...engine.runs.run_folder import WrongSpecification
 from ...format import command_text
 from ..evaluation.door.ask import Ask

@@ -5,7 +5,7 @@ Judges read answers that are not known yet: the forecast assumes one call for ea
 
 from __future__ import annotations
 
-from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
+from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..evaluation.door.expected import Expected, Load, Span
 from .asking import TaskItems
 

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Reply
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.judgement import Judgement
 from ..evaluation.door.judging import JudgeScore, Judging

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ...engine.call import Call, Message
 from ...engine.content import Image
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..evaluation.data.data_rows import entries_of_file, entries_of_iterable
 from ..evaluation.data.hugging_face import entries_of_folder
 from .prompts import Input

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...metrics.naming import row_names
 from ...metrics.task.summary import ModelAnswers
 from ...metrics.task.trials import TaskAnswers

@@ -11,11 +11,11 @@ import orjson
 from msgspec import Struct, structs
 
 from ..call import Call, Reply
+from ..estimate import TokenEstimate, call_weight, most_input
 from ..fault import LocalFault
 from ..limits import Tokens
+from ..prices import Price, asks_hour
 from .budget_file import Amounts, BudgetFile, Leftover
-from .estimate import TokenEstimate, call_weight, most_input
-from .prices import Price, asks_hour
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(

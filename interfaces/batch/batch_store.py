@@ -17,8 +17,8 @@ import msgspec
 from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal, LocalFault
 from ...engine.folder_file import open_to_append
+from ...engine.pairs import PairCounts
 from ...engine.runs.journal import Journal, lines_with_holes, read_lines, set_damaged_aside
-from ...engine.runs.pairs import PairCounts
 from ...engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
 from .notes import RETIRED, Notes
 from .output import Output

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ...engine.runs.pairs import PairCounts
+from ...engine.pairs import PairCounts
 from ...engine.runs.run_folder import specification_hash
 from ...wiring.event_loop import run_in_loop
 from .batch_store import count_note

@@ -14,9 +14,9 @@ from msgspec import structs
 
 from ...configuration.configuration import check_prices
 from ...configuration.errors import UsageError
-from ...engine.attempts.estimate import TokenEstimate
 from ...engine.attempts.money import worst_cost
 from ...engine.call import Call
+from ...engine.estimate import TokenEstimate
 from ...engine.fault import Stop
 from ...providers.llm.serve_naming import model_named
 from ...wiring import ConfigurationError, Settings, accesses_to, family_of

@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
+from ...engine.pairs import PairCounts
 from ...engine.remarks import remark
-from ...engine.runs.pairs import PairCounts
 from ...engine.version import VERSION
 from ...wiring import Settings
 from ...wiring.engine import Engine

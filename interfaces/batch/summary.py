@@ -18,7 +18,7 @@ from ...bench.evaluation.running.stop_reasons import (
     why,
 )
 from ...engine.call import FailureKind
-from ...engine.runs.pairs import failures_of
+from ...engine.pairs import failures_of
 from ...format import count_text
 from ...wiring.folder_budget import money_as_json, money_lines
 from .run import BatchResult

@@ -21,7 +21,7 @@ from ...bench.evaluation.running.stop_reasons import (
     why,
 )
 from ...configuration import errors as refusal
-from ...engine.runs.pairs import Pair, failures_of
+from ...engine.pairs import Pair, failures_of
 from ...format import count_text
 from ...report.text import table
 from ...wiring.folder_budget import money_as_json, money_lines

@@ -14,10 +14,10 @@ from typing import get_args
 from msgspec import Struct
 
 from ...engine.attempts.money import CostBudget
-from ...engine.attempts.prices import Price
 from ...engine.call import WEB
 from ...engine.events import Event, Kind
 from ...engine.lanes.lane_queue import LaneQueue
+from ...engine.prices import Price
 from ...engine.scheduler import Route
 from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, LaneSpan, WaitShare, shares
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..naming import treated_name
 from ..read_in_part import ReadInPart
 from .figures import ConversationFigures, figures_of_turns, no_figures

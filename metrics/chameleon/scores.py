@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..statistics.intervals import Correlation, interval_entry
 from .figures import ConversationFigures
 from .lines import Troubles

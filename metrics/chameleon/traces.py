@@ -13,7 +13,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from ...engine.runs.pairs import Pair, order_of
+from ...engine.pairs import Pair, order_of
 from ..read_in_part import ReadInPart, RunReads
 from .lines import (
     STANCES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ...format import count_text, first_of, percent_text
 from .lines import Troubles
 from .sample import PairSample

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..naming import row_names
 from ..read_in_part import ReadInPart, RunReads
 from .openness import CASES, CONFIGS, STANCES, case_of

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec import to_builtins
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from ..statistics.intervals import interval_entry
 from .answers import AnswerReading, AnswerTally
 from .counts import ModelCounts, counts_of

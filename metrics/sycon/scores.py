@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from ...engine.runs.pairs import order_of
+from ...engine.pairs import order_of
 from ...format import count_text
 from ..naming import row_names
 from ..statistics.intervals import Interval, interval_entry

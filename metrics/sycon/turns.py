@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ...engine.runs.pairs import Pair
+from ...engine.pairs import Pair
 from .figures import TURNS
 from .judgement import Setting, read_judgement
 

@@ -12,11 +12,11 @@ from millstream.configuration.configuration import Configuration, configuration_
 from millstream.configuration.documents import Document
 from millstream.configuration.errors import UsageError
 from millstream.configuration.options import SendingOptions
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Request
 from millstream.engine.key import key_of
 from millstream.engine.lane import Lane
+from millstream.engine.prices import Price
 from millstream.providers.table import PROVIDERS, Provider
 from millstream.wiring import Settings, access_to
 

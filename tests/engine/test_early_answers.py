@@ -8,11 +8,11 @@ import pytest
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Response
 from millstream.engine.lane import Lane
 from millstream.engine.lanes.lane_queue import LaneStopped
+from millstream.engine.prices import Price
 from millstream.engine.shared_calls import Waiter
 
 M = "script/m"

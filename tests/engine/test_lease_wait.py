@@ -11,12 +11,12 @@ from payers import ScriptedPayer
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome
 from millstream.engine.call_lookup import PendingCall
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
+from millstream.engine.prices import Price
 from millstream.engine.shared_calls import Waiter
 
 M = "script/m"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import CostBudget
-from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Reply, Usage
+from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Events
 from millstream.engine.lane import Lane
 from millstream.engine.lanes.key_gate import KeyGate, Permit
 from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import DAY_S, declared_quota
+from millstream.engine.prices import Price
 from millstream.engine.routes import Route
 
 DEAR, CHEAP = Price(2.0, 10.0), Price(1.0, 5.0, tier="flex", tiers={"flex": 0.5})

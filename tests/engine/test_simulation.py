@@ -21,11 +21,11 @@ from torture import SEED, record, times
 from virtual_time import run_virtually
 from worlds import STOPPING, World
 
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
+from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
 
 ONE = os.environ.get("MILLSTREAM_WORLD")

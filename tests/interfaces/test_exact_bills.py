@@ -22,8 +22,8 @@ from torture import SEED, record, times
 
 import millstream as ms
 from millstream.configuration import options
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import worst_cost
+from millstream.engine.estimate import TokenEstimate
 from millstream.providers.access import accesses
 from millstream.providers.table import PROVIDERS, TIERS
 

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from millstream.engine.attempts.estimate import prompt_weight
 from millstream.engine.call import Call
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.estimate import prompt_weight
+from millstream.engine.pairs import Pair
 from millstream.metrics.read_in_part import ReadInPart, RunReads
 
 PAIR = Pair("x/m", None)

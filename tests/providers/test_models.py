@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from millstream.bench.evaluation.running.served import compared_names
-from millstream.engine.attempts.prices import LongPrompts, PriceSource
+from millstream.engine.prices import LongPrompts, PriceSource
 from millstream.fixtures.provider.chat import MODEL_NAMES
 from millstream.fixtures.provider.wire import OUTPUT_MAX
 from millstream.providers.models import Facts, ModelRow, ModelTable, PriceRow, bare_name, bundled_models

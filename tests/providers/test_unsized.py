@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import why_unbounded, worst_cost
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
+from millstream.engine.estimate import TokenEstimate
+from millstream.engine.prices import Price
 from millstream.providers.models import Facts
 from millstream.providers.unsized import unsized_in
 from millstream.wiring.settings import Settings

@@ -16,7 +16,7 @@ from millstream.bench.millstone.options import Options
 from millstream.bench.millstone.records import record
 from millstream.bench.millstone.work import GridItems
 from millstream.engine.call import Call, Outcome, Reply
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.metrics.millstone.stance import Reading
 from millstream.wiring import Settings

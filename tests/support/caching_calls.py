@@ -11,7 +11,7 @@ from caching_server import HOUR, LONG, OUTPUT, PLAIN, READ, WRITE
 from msgspec import structs
 
 import millstream as ms
-from millstream.engine.attempts.prices import LongPrompts
+from millstream.engine.prices import LongPrompts
 from millstream.providers.models import Facts
 from millstream.providers.table import PROVIDERS
 

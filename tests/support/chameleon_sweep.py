@@ -23,7 +23,7 @@ from millstream.bench.evaluation.running import recount as lines
 from millstream.bench.evaluation.running.sending import send_steps_of
 from millstream.bench.evaluation.running.steps import AT_ONCE
 from millstream.engine.fault import Stop
-from millstream.engine.runs.pairs import FinishedItems, Pair
+from millstream.engine.pairs import FinishedItems, Pair
 from millstream.engine.runs.proof import Proof
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.wiring import Settings

@@ -28,13 +28,13 @@ from millstream.bench.evaluation.running.call_items import CallSweep
 from millstream.bench.evaluation.running.item_run import Made
 from millstream.bench.evaluation.running.journals import read_done
 from millstream.bench.evaluation.running.sending import send_steps_of
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Cleared
 from millstream.engine.fault import Stop, StopReason
 from millstream.engine.lane import Lane
+from millstream.engine.pairs import Pair
+from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
-from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.engine.sink import Sink
 from millstream.providers.pages.page import Page

@@ -14,8 +14,8 @@ from msgspec import structs
 
 from millstream import Settings
 from millstream.configuration.gateway_settings import GatewaySettings
-from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
+from millstream.engine.prices import Price
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.interfaces.gateway.serving import RunningGateway, ServeOptions
 from millstream.providers.table import Provider

@@ -23,9 +23,9 @@ from millstream.bench.load.session import LoadSession
 from millstream.bench.load.spec import LoadSpec
 from millstream.bench.made_prompts.lengths import FixedLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, FailureKind, Outcome
 from millstream.engine.endpoint import Hear
+from millstream.engine.prices import Price
 from millstream.metrics.load.load_json import LoadFigures
 from millstream.wiring import Settings
 

@@ -20,8 +20,8 @@ from millstream.bench.load.spec import LoadSpec
 from millstream.bench.load.timing import CallTimes
 from millstream.bench.made_prompts.lengths import FixedLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call
+from millstream.engine.prices import Price
 from millstream.wiring import Settings
 
 MODEL = "sim/steady"

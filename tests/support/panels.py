@@ -5,7 +5,7 @@ from __future__ import annotations
 from millstream.bench.evaluation.door.judging import JudgeScore
 from millstream.bench.evaluation.door.kept_answer import Key, Verdict
 from millstream.bench.evaluation.reading.judging.panel import JudgedAnswer, Panel
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 JUDGES = ("own", "two", "three")
 

@@ -8,7 +8,7 @@ from random import Random
 
 from millstream.bench.millstone.options import Readings
 from millstream.bench.millstone.report.survey import ReportSurvey
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
 from millstream.metrics.millstone.counts import CountRow
 

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import CostBudget
-from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
 from millstream.engine.claims import Claims
 from millstream.engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response, SendError
+from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
 from millstream.engine.lane import Lane
@@ -22,6 +21,7 @@ from millstream.engine.lanes.key_gate import KeyGate
 from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Limit, declared_quota
+from millstream.engine.prices import Price
 from millstream.engine.routes import Routes
 from millstream.engine.scheduler import Route, Scheduler
 from millstream.engine.store.cache import Cache, Mode

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally, without_issues
 from millstream.metrics.millstone.counts import ModelCounts
 from millstream.metrics.millstone.openness import CASES, STANCES, case_of

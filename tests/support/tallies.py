@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 
 CONFIG_OF_CASE = {

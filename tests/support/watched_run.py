@@ -11,8 +11,8 @@ from typing import cast
 from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.prices import Price
 from millstream.engine.lane import Lane
+from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
 from millstream.interfaces.terminal.progress import showing
 from millstream.wiring.engine import Engine

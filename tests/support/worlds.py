@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 
-from millstream.engine.attempts.prices import Price
 from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Cleared, Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
+from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
 
 HOUR = 3600.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....metrics.chameleon.lines import Troubles
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.sample import PairSample, by_model, ranks, samples

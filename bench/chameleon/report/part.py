@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import structs
 
 from ....configuration.errors import UsageError
+from ....engine.pairs import NOT_SENT
 from ....engine.remarks import remark
-from ....engine.runs.pairs import NOT_SENT
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.chameleon.readings import Readings
 from ....report.escaping import in_html, packed

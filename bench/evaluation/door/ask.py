@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ....engine.call import Call, Citation, Failure, Outcome, Reply
 from ....engine.fault import LocalFault, Stopped
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from .defect import BenchmarkDefect
 from .item import Item
 from .judges import Judges

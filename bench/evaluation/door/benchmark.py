@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ....configuration.declared_options import read_kept, words_kept
 from ....configuration.errors import UsageError
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....report.interval_text import interval_cell
 from ....report.text import table

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from ....engine.attempts.estimate import OUTPUT_FIRST
-from ....engine.runs.pairs import Pair
+from ....engine.estimate import OUTPUT_FIRST
+from ....engine.pairs import Pair
 
 ASSUMED = f"an answer has at least 1 token, at most max_tokens (where that is not sent, {OUTPUT_FIRST})"
 

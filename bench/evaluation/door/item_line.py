@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ....engine.call import Usage, known_sum
-from ....engine.runs.pairs import Pair, PairCounts, pair_of
+from ....engine.pairs import Pair, PairCounts, pair_of
 from ....engine.runs.proof import ANSWERED
 from .item import item_of
 from .outside import FromCache

@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from msgspec import UNSET, UnsetType, structs
 
 from ....engine.call import Usage
-from ....engine.runs.pairs import Pair, PairCounts
+from ....engine.pairs import Pair, PairCounts
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFiles
 from .item_line import ItemLine

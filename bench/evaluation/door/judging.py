@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from msgspec import Struct
 
 from ....engine.call import Call
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from .ask import Ask
 from .judgement import Judgement
 from .kept_answer import Verdict

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from ....configuration.errors import UsageError
 from ....engine.fault import DamagedJournal
+from ....engine.pairs import Pair, TreatedLine, pair_of
 from ....engine.runs.journal import is_intact, read_lines
-from ....engine.runs.pairs import Pair, TreatedLine, pair_of
 
 
 class AnswerLine(TreatedLine, Protocol):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, Struct, field
 
-from ....engine.attempts.estimate import prompt_weight
 from ....engine.call import NOT_REPORTED, Call, Outcome, Reply, Usage, known_sum
+from ....engine.estimate import prompt_weight
 from ....engine.fault import StopReason
 
 if TYPE_CHECKING:

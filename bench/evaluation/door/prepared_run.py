@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ....engine.attempts.budget_file import BUDGET
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.run_folder import RUN_FILES, RunFiles
 from .benchmark import ItemBenchmark, RunBasis
 from .item_line import ItemLine

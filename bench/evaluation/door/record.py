@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from ....engine.call import Failure, Usage
-from ....engine.runs.pairs import Pair, pair_of
+from ....engine.pairs import Pair, pair_of
 from ....engine.runs.proof import ANSWERED
 from .item import Item
 from .outside import CallCosts, FromCache

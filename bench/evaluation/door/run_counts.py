@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ....engine.runs.pairs import Pair, PairCounts
+from ....engine.pairs import Pair, PairCounts
 from ....metrics.naming import treated_name
 from .served_rows import ONE_ROW_EACH, ServedRows
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from ....configuration.declared_options import read_kept
 from ....configuration.errors import UsageError
 from ....engine.call import Call
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from .benchmark import ItemBenchmark
 from .defect import BenchmarkDefect, benchmark_code
 from .item_set import ItemSet

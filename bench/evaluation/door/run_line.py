@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ....configuration.errors import UsageError
 from ....engine.call import Call
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 
 _FLAGS = {"model": "--model", "effort": "--reasoning-effort", "temperature": "--temperature"}
 

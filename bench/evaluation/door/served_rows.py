@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.run_folder import RECORDS
 from ....providers.models import bare_name
 from .outside import JOINT

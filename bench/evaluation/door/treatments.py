@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 
 
 def specified_pairs(pairs: Sequence[Pair]) -> dict[str, Any]:

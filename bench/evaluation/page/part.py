@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....engine.runs.pairs import Pair, failures_of
+from ....engine.pairs import Pair, failures_of
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_cells import FEW, cells_of_entry, interval_columns

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 
 from ....configuration.errors import UsageError
 from ....engine.folder_file import line_at, open_to_read
+from ....engine.pairs import Pair
 from ....engine.runs.journal import read_lines
-from ....engine.runs.pairs import Pair
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..door.item_line import StepTotals
 from ..door.record import Record

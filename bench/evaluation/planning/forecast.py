@@ -13,14 +13,14 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from ....engine.attempts.estimate import OUTPUT_FIRST, chars_of
 from ....engine.attempts.money import cost_range
-from ....engine.attempts.prices import Price
 from ....engine.call import WEB, Call
+from ....engine.estimate import OUTPUT_FIRST, chars_of
 from ....engine.fault import LocalFault
 from ....engine.key import key_of
 from ....engine.limits import Quota
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
+from ....engine.prices import Price
 from ....engine.store.cache import Cache
 from ....format import decimal_text, dollars, rough_minutes, span_text
 from ....providers.models import CHARACTERS, bundled_models

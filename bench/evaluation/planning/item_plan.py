@@ -12,7 +12,7 @@ from ....configuration.configuration import settings_for
 from ....configuration.declared_options import kept_of
 from ....configuration.errors import UsageError
 from ....engine.call import Call
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....providers.search.access import is_search
 from ..door.benchmark import ItemBenchmark, Order, RunBasis
 from ..door.defect import benchmark_code

@@ -16,15 +16,15 @@ from msgspec import Struct, field, structs
 
 from ....configuration.errors import UsageError
 from ....engine.attempts.budget_file import BUDGET, BudgetPlace
-from ....engine.attempts.estimate import TokenEstimate, chars_of
 from ....engine.attempts.money import bill_of
-from ....engine.attempts.prices import Price
 from ....engine.call import NOT_REPORTED, WEB, Call, Outcome
 from ....engine.call_lookup import PendingCall
 from ....engine.endpoint import Hear
+from ....engine.estimate import TokenEstimate, chars_of
 from ....engine.limits import Quota
+from ....engine.pairs import FinishedItems, Pair, PairCounts
+from ....engine.prices import Price
 from ....engine.remarks import remark
-from ....engine.runs.pairs import FinishedItems, Pair, PairCounts
 from ....engine.runs.run_folder import RunFolder
 from ....engine.sink import Sink
 from ....format import count_text

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct, structs, to_builtins
 
 from ....engine.call import WEB
-from ....engine.runs.pairs import Reason, failures_of
+from ....engine.pairs import Reason, failures_of
 from ....metrics.statistics.distributions import t_quantile
 from ....metrics.statistics.intervals import LEVEL
 from ....metrics.statistics.shares import share_interval

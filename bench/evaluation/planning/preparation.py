@@ -17,12 +17,12 @@ from ....configuration.configuration import check_prices
 from ....configuration.declared_options import absolute_value
 from ....configuration.errors import UsageError
 from ....configuration.options import SENDING, SendingOptions
-from ....engine.attempts.estimate import TokenEstimate
 from ....engine.attempts.money import why_unbounded, worst_cost
 from ....engine.call import Call
 from ....engine.endpoint import EncodeError
+from ....engine.estimate import TokenEstimate
 from ....engine.fault import LocalFault
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....engine.store.snapshot import DamagedSnapshot, digest_of
 from ....providers.llm.protocol import is_effort

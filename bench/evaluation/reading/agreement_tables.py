@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....metrics.statistics.agreement import Agreement
 from ....metrics.statistics.stratified_agreement import StratifiedAgreement
 from ....report.table import Cell, Column, Kind, Table

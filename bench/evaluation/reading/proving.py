@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ....configuration.errors import UsageError
+from ....engine.pairs import Pair
 from ....engine.runs.data_file import DatasetError
-from ....engine.runs.pairs import Pair
 from ....engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ..door.benchmark import ItemBenchmark

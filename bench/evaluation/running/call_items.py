@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import LocalFault, Stop, Stopped, StopReason
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFolder
 from ....engine.sink import Sink

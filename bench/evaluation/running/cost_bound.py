@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ....engine.attempts.estimate import TokenEstimate, chars_of
 from ....engine.attempts.money import worst_cost
 from ....engine.call import Call
+from ....engine.estimate import TokenEstimate, chars_of
 from ....providers.models import WINDOW
 from ..door.prepared_run import PreparedRun
 from ..door.run_items import other_calls

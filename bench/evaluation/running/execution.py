@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 
 from ....engine.collector import calm_collector
 from ....engine.fault import LocalFault
-from ....engine.runs.pairs import FinishedItems, Pair
+from ....engine.pairs import FinishedItems, Pair
 from ....engine.runs.run_folder import RunFolder, WrongSpecification
 from ....engine.store.snapshot import digest_of
 from ....engine.version import VERSION

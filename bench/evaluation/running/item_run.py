@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from ....engine.fault import LocalFault, Stopped
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ..door.ask import Ask, StepFailed
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, defect_of

@@ -15,7 +15,7 @@ import msgspec
 
 from ....engine.exit_codes import WRONG_USAGE
 from ....engine.folder_file import line_at, open_to_read
-from ....engine.runs.pairs import FinishedItems, Pair, pair_of
+from ....engine.pairs import FinishedItems, Pair, pair_of
 from ....engine.runs.run_folder import RunFolder
 from ..door.item_line import ItemLine
 

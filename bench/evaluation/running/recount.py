@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from ....engine.runs.run_folder import RunFolder
 from ....providers.search.access import is_search

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ....engine.fault import Stop
-from ....engine.runs.pairs import FinishedItems, Pair
+from ....engine.pairs import FinishedItems, Pair
 from ....engine.runs.run_folder import RunFolder
 from ..door.ask import Ask
 from ..door.defect import defect_of

@@ -17,7 +17,7 @@ from msgspec import field
 
 from ....configuration.errors import UsageError
 from ....engine.fault import LocalFault
-from ....engine.runs.pairs import Pair, PairCounts, order_of, pair_of
+from ....engine.pairs import Pair, PairCounts, order_of, pair_of
 from ....engine.runs.proof import ANSWERED, Proof
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ....metrics.naming import row_names

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from msgspec import Struct
 
 from ....engine.fault import LocalFault, Stop, Stopped
-from ....engine.runs.pairs import Pair
+from ....engine.pairs import Pair
 from ....engine.runs.run_folder import RunFolder
 from ..door.defect import BenchmarkDefect
 from ..door.outside import Outside

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from ....configuration import errors as refusal
-from ....engine.runs.pairs import Reason
+from ....engine.pairs import Reason
 from ....format import count_text
 from ....report.text import cut
 from ....wiring.running import RunEnd

@@ -15,8 +15,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ....configuration.errors import UsageError
+from ....engine.pairs import Pair, PairCounts
 from ....engine.runs.journal import read_lines
-from ....engine.runs.pairs import Pair, PairCounts
 from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.millstone.answers import AnswerRows
 from ....metrics.millstone.gaps import Shape, inferred

@@ -19,7 +19,7 @@ from millstream.bench.chameleon.dataset_file import FileEntry
 from millstream.bench.chameleon.run_spec import ConversationSpec
 from millstream.bench.evaluation.running.steps import AT_ONCE
 from millstream.engine.fault import Stop
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 
 

@@ -15,7 +15,7 @@ from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.run_spec import ConversationSpec, beyond, planned_turns
 from millstream.bench.evaluation.running.sending import at_once_of
 from millstream.bench.evaluation.running.steps import AT_ONCE, AT_ONCE_MAX
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import specification_hash
 
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from millstream.bench.chameleon.context import chars_for, fit_answer, fit_judge, page_text, title_of
 from millstream.bench.chameleon.prompts import PastTurn, ShownPage, answer_messages, judge_message, sources_text
-from millstream.engine.attempts.estimate import weight_of
 from millstream.engine.call import Message
+from millstream.engine.estimate import weight_of
 from millstream.providers.models import prompt_tokens
 
 HISTORY = [PastTurn(f"Question {at}?", "word " * 50) for at in range(6)]

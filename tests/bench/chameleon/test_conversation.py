@@ -9,7 +9,7 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside, aske
 from chameleon_types import Asking, Lines, Making, Running, ids
 
 from millstream.engine.call import Call, Failure, Hit, Message, Reply
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.providers.pages.page import Page
 from millstream.providers.search.joined import Found
 

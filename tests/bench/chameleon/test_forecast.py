@@ -8,8 +8,8 @@ from chameleon_types import Asking, Making, Running
 
 from millstream.bench.chameleon.forecast import ASSUMED, Assumptions, add_thoughts, assumptions_of, loads_of
 from millstream.bench.evaluation.door.expected import Span
-from millstream.engine.attempts.estimate import chars_of
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.estimate import chars_of
+from millstream.engine.pairs import Pair
 from millstream.providers.models import Facts
 from millstream.wiring import Settings
 

@@ -15,7 +15,7 @@ from millstream.bench.evaluation.door.ask import Ask, CallFailed
 from millstream.bench.evaluation.door.item import Item
 from millstream.bench.evaluation.door.outside import CallCosts
 from millstream.engine.call import Call, Failure, Message, Reply, Usage
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 Said = str | Reply | Failure | None
 

@@ -21,7 +21,7 @@ from chameleon_sweep import read_done, run_sweep, specification
 from virtual_time import run_virtually
 from millstream.bench.chameleon.run_spec import ConversationSpec
 from millstream.bench.chameleon.dataset import Conversation, ConversationSet
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 
 class Forgetful(dict):

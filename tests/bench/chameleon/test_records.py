@@ -18,8 +18,8 @@ from millstream.bench.chameleon.records import Record, RetrievedPage
 from millstream.bench.chameleon.run_spec import planned_turns
 from millstream.bench.evaluation.running.journals import RecordError, decoded, encode
 from millstream.engine.call import Call, Failure, Reply
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.journal import sealed
-from millstream.engine.runs.pairs import Pair
 from millstream.engine.runs.proof import Proof
 from millstream.engine.runs.run_folder import manifest_hash, read_manifest
 from millstream.metrics.chameleon.scores import scores

@@ -15,7 +15,7 @@ from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole
 from virtual_time import run_virtually
 
 from millstream.engine.call import Call, Reply
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.providers.search.joined import Found
 

@@ -6,7 +6,7 @@ import pytest
 from chameleon_records import talk
 
 from millstream.bench.chameleon.score_table import remarks_of
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.traces import Traces
 

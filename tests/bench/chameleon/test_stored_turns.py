@@ -13,7 +13,7 @@ from chameleon_types import Asking, Lines, Making, Running, ids
 
 from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.engine.call import Call, Failure, Reply, Usage
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.providers.pages.page import Page
 
 Counting = Callable[[], StepTotals]

@@ -14,7 +14,7 @@ from virtual_time import run_virtually
 
 from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.run_spec import planned_turns
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))

@@ -24,8 +24,8 @@ from millstream.bench.load.spec_from_options import spec_from
 from millstream.bench.load.timing import CallTimes
 from millstream.bench.load.watch import ClientVerdict
 from millstream.configuration.options import with_sending
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import worst_cost
+from millstream.engine.estimate import TokenEstimate
 
 CommandLine = Callable[..., Done]
 MODEL = "openai/gpt-4o-mini"

@@ -20,10 +20,10 @@ from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import LoadResult, SendCall, run_load
 from millstream.bench.made_prompts.lengths import FixedLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import Hear
 from millstream.engine.fault import LocalFault, Stop, Stopped
+from millstream.engine.prices import Price
 
 MODEL = "sim/steady"
 # With a price for reads, so that writes to a cache cost nothing more.

@@ -11,8 +11,8 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from millstream.bench.made_prompts.lengths import FixedLength, Lengths, LognormalLength, UniformLength
 from millstream.bench.made_prompts.prompts import CallParameters, by_length, calls, from_texts, in_any_order, of_lengths
-from millstream.engine.attempts.estimate import TokenEstimate, call_weight
 from millstream.engine.call import Message
+from millstream.engine.estimate import TokenEstimate, call_weight
 
 
 @pytest.mark.parametrize(

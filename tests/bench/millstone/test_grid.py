@@ -19,7 +19,7 @@ from millstream.bench.millstone.grid import (
     default_max_tokens,
     prompt_lengths,
 )
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]

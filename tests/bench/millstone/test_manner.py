@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.millstone.manner import manner_of
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 SPECIFICATION = {
     "data": "d" * 64, "protocol": "paper", "templates": 6, "trials": 15, "citations": "own", "prompt_version": 1,

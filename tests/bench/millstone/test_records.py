@@ -10,7 +10,7 @@ from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.records import RecordError, read, record
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 # The fields of DESIGN.md's "Files of a run" without those that stand only on some lines.
 FIELDS = {

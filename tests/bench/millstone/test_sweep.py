@@ -20,7 +20,7 @@ from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.recount import tally_of
 from millstream.bench.millstone.work import SAMPLE
 from millstream.engine.call import Failure, Outcome, Reply, Usage
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import specification_hash
 
 TEXTS = ("position <<A>>", "Position B", "Answer: A", "I don't know.")

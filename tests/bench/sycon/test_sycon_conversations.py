@@ -25,7 +25,7 @@ from millstream.configuration.declared_options import made_of
 from millstream.configuration.errors import UsageError
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.metrics.sycon.scores import scores
 from millstream.wiring import Settings

@@ -15,7 +15,7 @@ from millstream.bench.task.task import Task
 from millstream.bench.task.template import template
 from millstream.engine.call import Message
 from millstream.engine.content import Image
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 HERE = Path()
 FRANCE = {"country": "France", "capital": "Paris"}

@@ -11,7 +11,7 @@ from millstream.bench.task.recount import model_answers
 from millstream.bench.task.scorers import Score
 from millstream.engine.call import Reply
 from millstream.engine.content import ToolCall
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 TOOLS = (ToolCall("1", "search", "{}"),)
 

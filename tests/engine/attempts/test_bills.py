@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import Bill, bill_of, why_unbounded, worst_cost
-from millstream.engine.attempts.prices import LongPrompts, Price
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Native, Tool
+from millstream.engine.estimate import TokenEstimate
+from millstream.engine.prices import LongPrompts, Price
 from millstream.wiring.settings import Settings
 
 PLAIN = Call("a/b", "x" * 100, max_tokens=50)

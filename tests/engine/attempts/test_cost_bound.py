@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 import millstream as ms
-from millstream.engine.attempts.estimate import TokenEstimate, call_weight
 from millstream.engine.attempts.money import worst_cost
-from millstream.engine.attempts.prices import LongPrompts, Price
 from millstream.engine.call import Call, Message, Usage
 from millstream.engine.call_lookup import PendingCall
+from millstream.engine.estimate import TokenEstimate, call_weight
+from millstream.engine.prices import LongPrompts, Price
 
 TEXTS = st.text(max_size=60) | st.sampled_from(["cache_control", "x" * 60, "\ud800", "\u98df\u76d0" * 9])
 INPUTS = TEXTS | st.lists(TEXTS, min_size=1, max_size=3).map(lambda texts: tuple(Message("user", one) for one in texts))

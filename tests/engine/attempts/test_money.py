@@ -12,14 +12,14 @@ from msgspec import structs
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.attempts.money import CostBudget, bill_of, over_budget, worst_cost
-from millstream.engine.attempts.prices import ListedPrice, LongPrompts, Price, Prices, PriceSource
 from millstream.engine.call import Call, Message, Reply, Usage
 from millstream.engine.content import Image, Tool
 from millstream.engine.endpoint import Fault, Response
+from millstream.engine.estimate import TokenEstimate
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
+from millstream.engine.prices import ListedPrice, LongPrompts, Price, Prices, PriceSource
 from millstream.engine.run import run_calls
 from millstream.providers.models import Facts
 from millstream.wiring.settings import Settings

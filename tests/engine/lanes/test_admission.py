@@ -10,9 +10,9 @@ from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from torture import SEED, record, times
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.estimate import TokenEstimate, call_weight
 from millstream.engine.call import Call, Message, Outcome
 from millstream.engine.endpoint import Fault
+from millstream.engine.estimate import TokenEstimate, call_weight
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Tokens

@@ -13,10 +13,10 @@ from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from torture import SEED, record, times
 from virtual_time import run_virtually
 
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import WEB, Call
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Tokens
+from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
 
 M = "script/m"

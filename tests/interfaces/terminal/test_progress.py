@@ -14,10 +14,10 @@ from watched_run import MODEL, lines_of
 
 from millstream.bench.evaluation.door.watch import unwatched
 from millstream.engine.attempts.money import CostBudget
-from millstream.engine.attempts.prices import Price
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
+from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
 from millstream.interfaces.terminal.progress import watch_on_stderr
 from millstream.interfaces.terminal.progress_lines import screen_lines

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from chameleon_records import PERSONAS, Persona, as_line, as_lines, run_records, talk, turn_record
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.traces import Plan, Traces

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.page_urls import hostname_of, normalised_url
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.chameleon.lines import marks_of
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.traces import Traces

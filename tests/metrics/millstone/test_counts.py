@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tallies import add_answer
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import CountRow, ModelCounts, counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.openness import CASES, STANCES

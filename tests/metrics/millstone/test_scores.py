@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import CONFIG_OF_CASE, add_answer
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import CountRow, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone.gaps import Shape

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.sycon.figures import figures_of, numbers_of_flips, turns_of_flip
 from millstream.metrics.sycon.judgement import Clarity, Setting, read_judgement
 from millstream.metrics.sycon.scores import scores

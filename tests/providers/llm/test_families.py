@@ -8,10 +8,10 @@ import orjson
 import pytest
 from tool_talk import CLOCK, SHOWN
 
-from millstream.engine.attempts.estimate import chars_of
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Native, Part, ToolResult
 from millstream.engine.endpoint import EncodeError
+from millstream.engine.estimate import chars_of
 from millstream.providers.llm.anthropic import messages as anthropic
 from millstream.providers.llm.bedrock import converse as bedrock
 from millstream.providers.llm.families import written_for

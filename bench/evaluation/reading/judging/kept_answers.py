@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from .....engine.folder_file import line_at, open_to_read
-from .....engine.runs.pairs import Pair
+from .....engine.pairs import Pair
 from ...door.judgement import Judgement
 from ...door.judging import Judging
 from ...door.kept_answer import Key, key_of, text_hash

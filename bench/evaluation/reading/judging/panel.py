@@ -14,7 +14,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from .....engine.runs.pairs import Pair
+from .....engine.pairs import Pair
 from .....format import count_text, part_of
 from .....metrics.statistics.agreement import Agreement, agreement
 from .....metrics.statistics.alpha import Alpha, interval_alpha, nominal_alpha

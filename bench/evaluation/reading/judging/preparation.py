@@ -20,7 +20,7 @@ from .....configuration.configuration import Configuration, settings_for
 from .....configuration.errors import UsageError
 from .....configuration.options import SendingOptions
 from .....engine.call import Call
-from .....engine.runs.pairs import Pair
+from .....engine.pairs import Pair
 from .....engine.runs.run_folder import RECORDS, read_manifest
 from .....wiring import Settings, access_to
 from .....wiring.lane_names import unused_lanes

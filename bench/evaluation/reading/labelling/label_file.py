@@ -17,8 +17,8 @@ from types import MappingProxyType
 from .....configuration.errors import UsageError
 from .....engine.fault import LocalFault
 from .....engine.folder_file import write_whole
+from .....engine.pairs import Pair
 from .....engine.runs.data_file import read_bytes
-from .....engine.runs.pairs import Pair
 from .....report.text import inert
 from ...door.kept_answer import Key, Verdict, text_hash
 from ...door.label import Label, choices_of, explained, history_text, listed

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .....configuration.errors import UsageError
-from .....engine.runs.pairs import Pair
+from .....engine.pairs import Pair
 from .....engine.runs.proof import ANSWERED
 from ...door.defect import BenchmarkDefect, benchmark_code
 from ...door.kept_answer import Key, key_of, unique_name

@@ -12,7 +12,7 @@ from page_elements import assert_only_its_own
 
 from millstream.bench.chameleon.report.browser import browser
 from millstream.bench.chameleon.report.part import contents
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.report.sections import PageContents
 from millstream.report.standings import RunOrigin
 

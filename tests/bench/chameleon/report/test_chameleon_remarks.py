@@ -13,7 +13,7 @@ from msgspec import structs
 from millstream.bench.chameleon.report.part import tables_and_figures
 from millstream.bench.chameleon.report.remarks import remarks
 from millstream.bench.chameleon.report.runs import ConversationRun
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.chameleon.readings import Readings
 
 PAIR = Pair("m", None)

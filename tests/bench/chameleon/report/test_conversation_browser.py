@@ -14,7 +14,7 @@ from chameleon_run import panel_of, read_run, written_run
 from hostile import hostile
 
 from millstream.bench.chameleon.report.browser import BUDGET, LONGEST, ConversationBrowser, browser
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.report.escaping import packed
 
 

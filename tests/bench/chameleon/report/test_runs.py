@@ -7,7 +7,7 @@ from pathlib import Path
 from chameleon_records import PERSONAS, STEADY, run_records, talk, turn_record
 from chameleon_run import panel_of, read_run, written_run
 
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 
 def test_every_turn_knows_where_its_line_begins(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from millstream.bench.evaluation.running.item_run import Made
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 REJECTED = Fault("rejected", "400: no", "never", 400)
 DEAD = Fault("rejected", "402: no money", "stop", 402)

@@ -14,7 +14,7 @@ from millstream.bench.evaluation.door.treatments import pairs_in, specified_pair
 from millstream.bench.evaluation.planning.preparation import check_models_take, pairs_of
 from millstream.configuration.errors import UsageError
 from millstream.engine.call import Call
-from millstream.engine.runs.pairs import Pair, order_of
+from millstream.engine.pairs import Pair, order_of
 from millstream.engine.runs.run_folder import FORMAT
 from millstream.metrics.naming import row_names
 from millstream.providers.models import Facts

@@ -9,7 +9,7 @@ from panels import graded, panel
 from millstream.bench.evaluation.door.judging import JudgeScore
 from millstream.bench.evaluation.page.readers import with_panels
 from millstream.bench.evaluation.reading.judging.panel import Panel
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.report.sections import PageContents, Section
 from millstream.report.table import Table
 

@@ -8,8 +8,8 @@ import pytest
 
 from millstream.bench.evaluation.door.expected import Chain, Load, Span
 from millstream.bench.evaluation.planning.forecast import lane_forecast
-from millstream.engine.attempts.prices import Price
 from millstream.engine.limits import Quota
+from millstream.engine.prices import Price
 
 LOAD = Load(Span(30, 40), Span(8_000.4, 60_000.2), Span(30, 4_000), 4_000)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from millstream.bench.evaluation.door.benchmark import ItemBenchmark
 from millstream.bench.evaluation.door.record import Record
 from millstream.bench.evaluation.door.run_items import highest_limits, other_calls
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 
 class Options(Struct, frozen=True):

@@ -22,12 +22,12 @@ from millstream.bench.evaluation.planning import pilot_text
 from millstream.bench.evaluation.planning.pilot import ItemUse, LaneUse, Pilot, begin, outcome_noter
 from millstream.bench.evaluation.planning.pilot_figures import Figure, PilotFigures, figures_of
 from millstream.bench.evaluation.running.steps import UnderWay
-from millstream.engine.attempts.prices import Price
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import Stop
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Quota
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
+from millstream.engine.prices import Price
 from millstream.wiring import Settings
 
 MODEL = "some/model"

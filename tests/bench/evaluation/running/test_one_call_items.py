@@ -11,7 +11,7 @@ import pytest
 from millstream.bench.evaluation.running.call_items import send_calls
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.engine.sink import Sink
 
 ONE, TWO = Pair("a/one", None), Pair("a/two", 0.5)

@@ -20,7 +20,7 @@ from millstream.bench.millstone.report.charts_maps import topics_figure
 from millstream.bench.millstone.report.charts_shifts import shifts_figure
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.survey import ReportSurvey
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows
 from millstream.metrics.millstone.openness import CONFIGS
 from millstream.report.charts import legend_columns

@@ -16,7 +16,7 @@ from millstream.bench.millstone.published_counts import named_counts, read_count
 from millstream.bench.millstone.report.part import tables_and_figures
 from millstream.bench.millstone.report.survey import ReportSurvey
 from millstream.configuration.errors import UsageError
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
 from millstream.report.table import Cell
 

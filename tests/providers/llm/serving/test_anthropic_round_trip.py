@@ -13,8 +13,8 @@ import pytest
 from anthropic import types
 from pydantic import TypeAdapter
 
-from millstream.engine.attempts.estimate import chars_of
 from millstream.engine.endpoint import Request
+from millstream.engine.estimate import chars_of
 from millstream.engine.key import key_of
 from millstream.providers.llm.anthropic.messages import OLDER_VERSION, PROTOCOL
 from millstream.providers.llm.anthropic.serve_messages import DIALECT

@@ -11,8 +11,8 @@ from millstream.bench.evaluation.door.judgement import JUDGEMENTS, Judgement, re
 from millstream.bench.evaluation.door.kept_answer import Key
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import DamagedJournal
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.journal import sealed
-from millstream.engine.runs.pairs import Pair
 
 
 def line(number: int) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 
 from millstream.bench.evaluation.door.kept_answer import Key, Verdict
 from millstream.bench.evaluation.reading.judging.panel import JudgedAnswer, majority_of
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 
 def answer(*verdicts: Verdict) -> JudgedAnswer:

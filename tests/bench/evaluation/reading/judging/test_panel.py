@@ -10,7 +10,7 @@ from millstream.bench.evaluation.door.judging import JudgeScore
 from millstream.bench.evaluation.door.kept_answer import Key, Verdict
 from millstream.bench.evaluation.reading.agreement_text import panel_json, panel_text
 from millstream.bench.evaluation.reading.judging.panel import JudgedAnswer, Panel
-from millstream.engine.runs.pairs import Pair
+from millstream.engine.pairs import Pair
 
 
 def test_agreement_majority_and_ties_are_counted_over_answers_with_two_verdicts() -> None:

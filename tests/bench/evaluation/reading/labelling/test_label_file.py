@@ -19,8 +19,8 @@ from millstream.bench.evaluation.reading.labelling.label_file import CELL_MAX, c
 from millstream.bench.evaluation.reading.labelling.sample import SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.data_file import DatasetError
-from millstream.engine.runs.pairs import Pair
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"), LabelChoice("O", "other"))
 COLUMNS = ("model", "temperature", "id", "text_sha256", "issue", "question", "text", "label")

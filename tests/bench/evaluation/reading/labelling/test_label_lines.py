@@ -20,8 +20,8 @@ from millstream.bench.evaluation.reading.labelling.label_lines import (
 from millstream.bench.evaluation.reading.labelling.sample import SampleEntry
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import DamagedJournal, LocalFault
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.journal import append_at_once
-from millstream.engine.runs.pairs import Pair
 
 CHOICES = (LabelChoice("A"), LabelChoice("B"))
 LINES_EACH = 50

@@ -21,8 +21,8 @@ from millstream.bench.evaluation.door.record import AnswerRecord
 from millstream.bench.evaluation.reading.labelling.sample import AnswerFile, Stratum, answers_of, draw, find
 from millstream.bench.evaluation.running.journals import RecordError
 from millstream.engine.fault import DamagedJournal
+from millstream.engine.pairs import Pair
 from millstream.engine.runs.journal import sealed
-from millstream.engine.runs.pairs import Pair
 
 
 class Answer(AnswerRecord, frozen=True, kw_only=True):

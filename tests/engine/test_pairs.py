@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.engine.alike import gist_of, without_ids
-from millstream.engine.runs.pairs import PairCounts, Reason, failures_of
+from millstream.engine.pairs import PairCounts, Reason, failures_of
 
 
 def ended_with(*said: str, kind: str = "rejected") -> PairCounts:

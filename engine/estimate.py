@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import orjson
 
-from ..call import Call, Usage
-from ..content import IMAGE_CHARS, Native, images_in, texts_in, texts_of_tools
-from ..limits import Tokens
+from .call import Call, Usage
+from .content import IMAGE_CHARS, Native, images_in, texts_in, texts_of_tools
+from .limits import Tokens
 
 TOKENS_PER_CHAR = 0.25
 # The upper bytes, in UTF-16, of characters of which a token has several: all but the scripts of Asia east of Arabic,

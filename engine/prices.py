@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ..call import Call, Usage
+from .call import Call, Usage
 
 # The fields in which providers are asked for a tier, and their words for the ordinary one.
 _TIER_FIELDS = frozenset({"service_tier", "serviceTier", "speed"})

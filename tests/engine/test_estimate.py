@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.engine.attempts.estimate import TokenEstimate
 from millstream.engine.call import Call, Usage
+from millstream.engine.estimate import TokenEstimate
 
 TEXTS = st.text("abc def", min_size=1, max_size=80)
 

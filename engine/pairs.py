@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from ..alike import gist_of
-from ..call import Usage, known_sum
+from .alike import gist_of
+from .call import Usage, known_sum
 
 # More different messages than this are not kept: if each is different, none is the commonest.
 _REASONS_MAX = 512
