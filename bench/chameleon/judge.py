@@ -16,18 +16,13 @@ from msgspec import Struct, structs
 from ...engine.call import Call, Message, Outcome
 from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
-from ..evaluation.data.model_json import objects_in
+from ..evaluation.data.model_json import UnusableAnswer, first_usable
 from ..evaluation.door.ask import Ask, CallFailed
 from ..evaluation.door.judgement import Judgement
 from .context import fit_judge
 from .prompts import JudgePrompt, PastTurn, repair_messages
 
 RAW_MAX = 16_000
-
-
-class UnusableJudgement(ValueError):
-    """Raised for a reply that is no judgement; the message, which is sent to the judge, says what was expected and
-    received."""
 
 
 class StanceJudgement(Judgement, frozen=True, kw_only=True):
@@ -58,16 +53,8 @@ UNCLEAR = StanceJudgement()
 
 
 def read_judgement(text: str, prompt: JudgePrompt) -> StanceJudgement:
-    """Returns the first object in a reply that is a complete judgement. Raises UnusableJudgement if there is none."""
-    wrong: UnusableJudgement | None = None
-    for fields in objects_in(text):
-        try:
-            return _judgement(fields, prompt)
-        except UnusableJudgement as error:
-            # Of several objects, one with a stance shows best what is missing.
-            if wrong is None or "stance" in fields:
-                wrong = error
-    raise wrong or UnusableJudgement("expected a JSON object, got none")
+    """Returns the first object in a reply that is a complete judgement. Raises UnusableAnswer if there is none."""
+    return first_usable(text, lambda fields: _judgement(fields, prompt), "stance")
 
 
 def _judgement(fields: dict[str, Any], prompt: JudgePrompt) -> StanceJudgement:
@@ -76,12 +63,12 @@ def _judgement(fields: dict[str, Any], prompt: JudgePrompt) -> StanceJudgement:
     stance = next((name for name in STANCES if name == named), None)
     if stance is None:
         received = "none" if value is None else repr(value)[:60]
-        raise UnusableJudgement(f'"stance": expected one of {", ".join(STANCES)}, got {received}')
+        raise UnusableAnswer(f'"stance": expected one of {", ".join(STANCES)}, got {received}')
     rationale, number = "", None
     if prompt == "extended":
         sentence = fields.get("rationale")
         if not isinstance(sentence, str) or not sentence.strip():
-            raise UnusableJudgement('"rationale": expected a sentence, got none')
+            raise UnusableAnswer('"rationale": expected a sentence, got none')
         rationale, number = sentence, _number(fields.get("confidence"))
     return StanceJudgement(
         stance=stance,
@@ -171,20 +158,20 @@ class TurnJudge(Struct, frozen=True):
         forgotten = len(turn.history) - kept if self.prompt == "extended" else 0
         outcome = await asked(messages, CallFailed)
         read, text, is_repaired = self._read(outcome), _text(outcome), False
-        if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
+        if isinstance(read, UnusableAnswer) and not _is_refused(outcome):
             outcome = await asked(repair_messages(messages, text[:RAW_MAX], str(read)), RepairFailed)
             read, is_repaired = self._read(outcome), True
             text = _text(outcome) or text
-        raw, judgement = (text[:RAW_MAX], UNCLEAR) if isinstance(read, UnusableJudgement) else (None, read)
+        raw, judgement = (text[:RAW_MAX], UNCLEAR) if isinstance(read, UnusableAnswer) else (None, read)
         sent = {"judge_temperature": outcome.call.temperature, "judge_repaired": is_repaired}
         return JudgeResult(structs.replace(judgement, **sent), raw, forgotten)
 
-    def _read(self, outcome: Outcome) -> StanceJudgement | UnusableJudgement:
+    def _read(self, outcome: Outcome) -> StanceJudgement | UnusableAnswer:
         if _is_refused(outcome):
-            return UnusableJudgement("the judge refused")
+            return UnusableAnswer("the judge refused")
         try:
             return read_judgement(_text(outcome), self.prompt)
-        except UnusableJudgement as error:
+        except UnusableAnswer as error:
             return error
 
     def _messages(self, turn: AnsweredTurn) -> tuple[tuple[Message, ...], int]:

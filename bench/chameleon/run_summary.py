@@ -31,18 +31,8 @@ class TurnTotals(StepTotals):
 
     pages: Counter[str] = field(default_factory=Counter)
     """The retrieved pages by the status of reading."""
-    repaired: int = 0
-    """The turns whose judge was asked twice."""
-    unreadable: int = 0
-    """The turns whose judgement was unreadable even so."""
-    invalid_citations: int = 0
-    """The citations of what was not shown."""
-    unwritten_queries: int = 0
-    """The turns that searched for the question itself."""
-    search_remarks: int = 0
-    """The turns with a remark of the search engine."""
-    judged_without: int = 0
-    """The judged turns whose judge was sent no temperature."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """What the summary says of the answered turns."""
 
     def add(self, pair: Pair, line: ItemLine) -> None:
         super().add(pair, line)
@@ -50,12 +40,14 @@ class TurnTotals(StepTotals):
         if line.status not in ANSWERED:
             return
         self.pages.update(page.status for page in line.retrieved)
-        self.repaired += line.judge_repaired
-        self.unreadable += line.raw_judgement is not None
-        self.invalid_citations += len(line.invalid_citations)
-        self.unwritten_queries += line.query_by == "question"
-        self.search_remarks += bool(line.search_remarks)
-        self.judged_without += line.is_judged and line.judge_temperature is None
+        self.counts.update(
+            repaired=line.judge_repaired,  # the judge was asked twice
+            unreadable=line.raw_judgement is not None,  # even so
+            invalid_citations=len(line.invalid_citations),
+            unwritten_queries=line.query_by == "question",
+            search_remarks=bool(line.search_remarks),
+            judged_without=line.is_judged and line.judge_temperature is None,
+        )
 
     def summary(
         self, folder: Path, manifest: Mapping[str, Any], unpriced: Sequence[str]
@@ -73,13 +65,13 @@ class TurnTotals(StepTotals):
             "pages": dict(self.pages.most_common()),
             "steps": {step: steps[step] for step in (*STEPS, *sorted(steps.keys() - set(STEPS))) if steps[step]},
             "held": sum(ended.held for ended in self.pairs.values()),
-            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: self.counts[name] for name in _COUNTS},
             "cost": costs,
             "unpriced": list(unpriced),
         }
         sentences = [*_sentences(details, folder), *_cost_sentences(costs, unpriced)]
-        if planned is not None and self.judged_without:
-            judged = f"it judged {count_text(self.judged_without, 'answer')} at its own"
+        if planned is not None and (without := self.counts["judged_without"]):
+            judged = f"it judged {count_text(without, 'answer')} at its own"
             sentences.append(f"the judge {judge} refused temperature {planned:g}: {judged}")
         return sentences, details
 

@@ -17,9 +17,8 @@ from msgspec import Struct
 
 from ....engine.call import Call, Message, Outcome
 from ....engine.fault import Stop, Stopped
-from ...evaluation.data.model_json import objects_in
+from ...evaluation.data.model_json import UnusableAnswer, first_usable
 from .near_duplicates import mark_of
-from .topics import UnusableAnswer
 from .topics import prompt_of as topics_prompt
 from .topics import read_reply as read_topics
 
@@ -51,14 +50,7 @@ def again(prompt: str, raw: str, reason: str) -> tuple[Message, ...]:
 def read_reply(text: str, topic: str, domain: str, questions: int = QUESTIONS) -> dict[str, Any]:
     """Returns a conversation in the paper's format, under the given topic and domain. Raises UnusableAnswer if the text
     holds none with this number of questions."""
-    wrong: UnusableAnswer | None = None
-    for fields in objects_in(text):
-        try:
-            return _read(fields, topic, domain, questions)
-        except UnusableAnswer as error:
-            if wrong is None or "questions" in fields:
-                wrong = error
-    raise wrong or UnusableAnswer("expected a JSON object, got none")
+    return first_usable(text, lambda fields: _read(fields, topic, domain, questions), "questions")
 
 
 def _read(fields: dict[str, Any], topic: str, domain: str, number_of_questions: int) -> dict[str, Any]:

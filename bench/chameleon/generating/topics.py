@@ -11,15 +11,10 @@ from pathlib import Path
 
 from ....engine.runs.data_file import DatasetError, kind_of, parse, read_text
 from ...evaluation.data.data_rows import entries_of_file
-from ...evaluation.data.model_json import lists_in
+from ...evaluation.data.model_json import UnusableAnswer, lists_in
 
 TOPIC_MAX = 150
 _COLUMNS = ("domain", "topic")
-
-
-class UnusableAnswer(ValueError):
-    """Raised for an answer of the model that can't be used; the message, which is sent to the model, says what was
-    expected and received."""
 
 
 def prompt_of(domain: str, count: int, excluded: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -
     for sentence in unused_lanes([settings]):
         remark(sentence)
     generation = ConversationGeneration(options.model, counts, topics, options.questions)
-    end = ask_all(generation, settings, f"data {out}", watch)
+    end = ask_all(generation.run, settings, f"data {out}", watch)
     return _concluded(generation, out, end, is_there=is_there)
 
 

@@ -5,9 +5,8 @@ The caller decides what is asked and which answers are accepted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 from msgspec import structs
 
@@ -17,25 +16,22 @@ from ....wiring.event_loop import run_in_loop
 from ....wiring.running import RunEnd, running
 from ..door.watch import Watch, unwatched
 
-
-class QuestionBatch(Protocol):
-    """The interface of questions that are asked until each has an accepted answer or a lane stops. `watch` receives the
-    number of calls that are about to begin."""
-
-    async def run(self, runner: Engine, watch: Callable[[int], AbstractContextManager[object]]) -> None: ...
+Asking = Callable[[Engine, Callable[[int], AbstractContextManager[object]]], Awaitable[None]]
+"""Asks questions until each has an accepted answer or a lane stops. The second argument receives the number of calls
+that are about to begin."""
 
 
-def ask_all(questions: QuestionBatch, settings: Settings, name: str, watch: Watch = unwatched) -> RunEnd:
-    """Asks all questions and returns how that ended; raises LocalFault. `name` identifies the command, so that after a
+def ask_all(ask: Asking, settings: Settings, name: str, watch: Watch = unwatched) -> RunEnd:
+    """Asks and returns how that ended; raises LocalFault. `name` identifies the command, so that after a
     kill it continues with the same budget."""
-    end = run_in_loop(_ask(questions, structs.replace(settings, budget_name=name), watch))
+    end = run_in_loop(_ask(ask, structs.replace(settings, budget_name=name), watch))
     if end.fault is not None:
         raise end.fault
     return end
 
 
-async def _ask(questions: QuestionBatch, settings: Settings, watch: Watch) -> RunEnd:
+async def _ask(ask: Asking, settings: Settings, watch: Watch) -> RunEnd:
     engine = Engine(settings=settings)
     async with running(engine) as end:
-        await questions.run(engine, lambda calls: watch(engine, calls, 0, ""))
+        await ask(engine, lambda calls: watch(engine, calls, 0, ""))
     return end

@@ -1,17 +1,37 @@
-"""Finds JSON in the texts of models: fenced, with prose around it, after drafts. Does not check its content."""
+"""Finds JSON in the texts of models: fenced, with prose around it, after drafts. The caller checks its content."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
+
+_Usable = TypeVar("_Usable")
 
 _LOOKED_AT_MAX = 50
 _DECODER = json.JSONDecoder(strict=False)
 _OBJECT = re.compile(r"\{")
 _LIST = re.compile(r"\[")
+
+
+class UnusableAnswer(ValueError):
+    """Raised for an answer of a model that can't be used; the message, which is sent to the model, says what was
+    expected and received."""
+
+
+def first_usable(text: str, read: Callable[[dict[str, Any]], _Usable], telling: str) -> _Usable:
+    """Returns what `read` makes of the first object in a text that it can use. Raises UnusableAnswer if there is none:
+    that of an object with the field `telling`, which shows best what is missing, else the first."""
+    wrong: UnusableAnswer | None = None
+    for fields in objects_in(text):
+        try:
+            return read(fields)
+        except UnusableAnswer as error:
+            if wrong is None or telling in fields:
+                wrong = error
+    raise wrong or UnusableAnswer("expected a JSON object, got none")
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:

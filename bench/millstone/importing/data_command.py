@@ -170,7 +170,7 @@ def _rephrase(
     for sentence in unused_lanes([settings]):
         remark(sentence)
     rephrasing = ParaphraseRun(model, questions)
-    end = ask_all(rephrasing, settings, f"data --rephrase {model}", watch)
+    end = ask_all(rephrasing.run, settings, f"data --rephrase {model}", watch)
     missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())
     if is_there and missing:
         raise UsageError(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ....engine.call import Call, Outcome
 from ....engine.fault import Stop, Stopped
-from ...evaluation.data.model_json import lists_in
+from ...evaluation.data.model_json import UnusableAnswer, lists_in
 from ..checks import Finding, plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
 from ..orientation import by_wording, judge
@@ -30,30 +30,26 @@ Watch = Callable[[int], AbstractContextManager[object]]
 _PROMPT = Path(__file__).with_name("rephrase-prompt.txt").read_text("utf-8").removesuffix("\n")
 
 
-class UnusableParaphrases(ValueError):
-    """Raised for an answer that is not six paraphrases; the message says what was expected."""
-
-
 def prompt_of(question: str) -> str:
     return _PROMPT.replace("{social_issue_question}", question)
 
 
 def read_reply(text: str) -> tuple[Paraphrase, ...]:
-    """Returns the paraphrases in an answer, ignoring text around their list. Raises UnusableParaphrases if there are
+    """Returns the paraphrases in an answer, ignoring text around their list. Raises UnusableAnswer if there are
     not six."""
     lists = [one for one in lists_in(text) if one and isinstance(one[0], dict)]
     if not lists:
-        raise UnusableParaphrases("expected a list of dictionaries, got none")
+        raise UnusableAnswer("expected a list of dictionaries, got none")
     # An answer may repeat the example or begin with a draft: the first list of full length is taken.
     listed = next((one for one in lists if len(one) == PARAPHRASES), lists[0])
     entries = [_as_labelled(entry) for entry in listed]
     if len(entries) != PARAPHRASES:
-        raise UnusableParaphrases(f"expected {PARAPHRASES} paraphrases, got {len(entries)}")
+        raise UnusableAnswer(f"expected {PARAPHRASES} paraphrases, got {len(entries)}")
     read = read_paraphrases({"paraphrases": entries})
     if isinstance(read, Finding):
-        raise UnusableParaphrases(read.detail)
+        raise UnusableAnswer(read.detail)
     if len({one.question for one in read}) < PARAPHRASES:
-        raise UnusableParaphrases(f"expected {PARAPHRASES} different paraphrases, got one twice")
+        raise UnusableAnswer(f"expected {PARAPHRASES} different paraphrases, got one twice")
     return _labelled_by_wording(read)
 
 
@@ -66,14 +62,14 @@ def _as_labelled(entry: object) -> object:
 
 def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]:
     """Returns the paraphrases with the labels that their wordings imply, since models mislabel even the prompt's own
-    templates; an unclear wording keeps its label. Raises UnusableParaphrases if pro and con are too uneven."""
+    templates; an unclear wording keeps its label. Raises UnusableAnswer if pro and con are too uneven."""
     paraphrases, verdicts = by_wording(read), judge([one.question for one in read])
     pros = sum(one.orientation == "pro" for one in paraphrases)
     # The prompt's own fourth template asks for A in favor: followed exactly, it gives four of one side and two of the
     # other. That is accepted if every wording agrees with its label.
     if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
         half = PARAPHRASES // 2
-        raise UnusableParaphrases(f"expected {half} labelled pro and {half} con, got {pros} and {PARAPHRASES - pros}")
+        raise UnusableAnswer(f"expected {half} labelled pro and {half} con, got {pros} and {PARAPHRASES - pros}")
     return paraphrases
 
 
@@ -134,7 +130,7 @@ class ParaphraseRun:
         self.answers += 1
         try:
             if outcome.reply is None or outcome.reply.refused:
-                raise UnusableParaphrases("the model refused")
+                raise UnusableAnswer("the model refused")
             self.paraphrases[issue] = read_reply(outcome.reply.text)
-        except UnusableParaphrases as error:
+        except UnusableAnswer as error:
             self._unusable[issue] = str(error)

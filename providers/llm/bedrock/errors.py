@@ -18,47 +18,22 @@ from ..faults import refusal_or_fault
 from ..repair import mended, read_object
 
 NAME_HEADER = "x-amzn-errortype"
-# The status that each error means: one within a stream has the response's own status, 200.
-STATUSES = {
-    "ThrottlingException": 429,
-    "Throttling": 429,
-    "TooManyRequestsException": 429,
-    "RequestLimitExceeded": 429,
-    "ModelNotReadyException": 429,
-    "ServiceQuotaExceededException": 429,
-    "ModelTimeoutException": 408,
-    "RequestTimeoutException": 408,
-    "ConflictException": 409,
-    "ModelErrorException": 500,
-    "ModelStreamErrorException": 500,
-    "InternalServerException": 500,
-    "InternalServerError": 500,
-    "InternalFailure": 500,
-    "ServiceUnavailableException": 503,
-    "ServiceUnavailable": 503,
-    "ValidationException": 400,
-    "ValidationError": 400,
-    "SerializationException": 400,
-    "ResourceNotFoundException": 404,
-    "UnknownOperationException": 404,
-    "AccessDeniedException": 403,
-    "AccessDenied": 403,
-    "OptInRequired": 403,
-    "SubscriptionRequiredException": 403,
-    "NotAuthorized": 403,
-    "UnrecognizedClientException": 403,
-    "InvalidClientTokenId": 403,
-    "ExpiredTokenException": 403,
-    "ExpiredToken": 403,
-    "RequestExpired": 403,
-    "RequestTimeTooSkewed": 403,
-    "InvalidSignatureException": 403,
-    "SignatureDoesNotMatch": 403,
-    "IncompleteSignature": 403,
-    "IncompleteSignatureException": 403,
-    "MissingAuthenticationToken": 403,
-    "MissingAuthenticationTokenException": 403,
+# The errors by the status that they mean: one within a stream has the response's own status, 200.
+_NAMES = {
+    429: "ThrottlingException Throttling TooManyRequestsException RequestLimitExceeded ModelNotReadyException "
+    "ServiceQuotaExceededException",
+    408: "ModelTimeoutException RequestTimeoutException",
+    409: "ConflictException",
+    500: "ModelErrorException ModelStreamErrorException InternalServerException InternalServerError InternalFailure",
+    503: "ServiceUnavailableException ServiceUnavailable",
+    400: "ValidationException ValidationError SerializationException",
+    404: "ResourceNotFoundException UnknownOperationException",
+    403: "AccessDeniedException AccessDenied OptInRequired SubscriptionRequiredException NotAuthorized "
+    "UnrecognizedClientException InvalidClientTokenId ExpiredTokenException ExpiredToken RequestExpired "
+    "RequestTimeTooSkewed InvalidSignatureException SignatureDoesNotMatch IncompleteSignature "
+    "IncompleteSignatureException MissingAuthenticationToken MissingAuthenticationTokenException",
 }
+STATUSES = {name: status for status, names in _NAMES.items() for name in names.split()}
 # The errors of a model behind Bedrock that name the model's own status; only _REJECTED ones blame the request.
 _MODEL_ERRORS = ("ModelErrorException", "ModelStreamErrorException")
 _REJECTED = (400, 404, 413, 422)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from millstream.bench.chameleon.judge import StanceJudgement, UnusableJudgement, read_judgement
+from millstream.bench.chameleon.judge import StanceJudgement, read_judgement
+from millstream.bench.evaluation.data.model_json import UnusableAnswer
 
 WHOLE: dict[str, Any] = {
     "stance": "critical",
@@ -64,7 +65,7 @@ def test_what_stands_around_a_judgement_makes_no_difference(text: str) -> None:
     ],
 )
 def test_what_is_no_judgement_says_what_is_missing(text: str, message: str) -> None:
-    with pytest.raises(UnusableJudgement, match=message):
+    with pytest.raises(UnusableAnswer, match=message):
         read_judgement(text, "extended")
 
 
@@ -96,5 +97,5 @@ def test_the_papers_prompt_asks_for_no_rationale_and_its_confidence_is_067() -> 
 def test_no_reply_is_fatal(text: str) -> None:
     try:
         read_judgement(text, "extended")
-    except UnusableJudgement as error:
+    except UnusableAnswer as error:
         assert str(error)

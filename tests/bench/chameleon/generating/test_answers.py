@@ -10,10 +10,11 @@ import pytest
 
 from millstream.bench.chameleon.generating.generation import again, prompt_of, read_reply
 from millstream.bench.chameleon.generating.near_duplicates import mark_of
-from millstream.bench.chameleon.generating.topics import UnusableAnswer, read_topics
 from millstream.bench.chameleon.generating.topics import prompt_of as topics_prompt
 from millstream.bench.chameleon.generating.topics import read_reply as read_listed
+from millstream.bench.chameleon.generating.topics import read_topics
 from millstream.bench.chameleon.generating.write_conversations import DOMAINS, counts_of
+from millstream.bench.evaluation.data.model_json import UnusableAnswer
 from millstream.engine.call import Message
 from millstream.engine.runs.data_file import DatasetError
 

@@ -16,10 +16,10 @@ from paraphrasing import FAVOR, good_answer, question_in, six
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
+from millstream.bench.evaluation.data.model_json import UnusableAnswer
 from millstream.bench.millstone.importing.rephrase import (
     SAMPLES_MAX,
     ParaphraseRun,
-    UnusableParaphrases,
     prompt_of,
     read_reply,
 )
@@ -81,7 +81,7 @@ def test_four_pro_are_taken_only_where_every_wording_says_so() -> None:
     printed = six("ferries", fourth=FAVOR)
     assert [one.orientation for one in read_reply(json.dumps(printed))].count("pro") == 4
     vague = [*printed[:2], {"question": "Pick A or B.", "orientation": "pro"}, *printed[3:]]
-    with pytest.raises(UnusableParaphrases, match="expected 3 labelled pro and 3 con, got 4 and 2"):
+    with pytest.raises(UnusableAnswer, match="expected 3 labelled pro and 3 con, got 4 and 2"):
         read_reply(json.dumps(vague))
 
 
@@ -117,21 +117,21 @@ def test_a_label_that_its_wording_denies_follows_the_wording(numbers: tuple[int,
     ],
 )  # fmt: skip
 def test_anything_else_is_refused_with_the_reason(reply: str, said: str) -> None:
-    with pytest.raises(UnusableParaphrases, match=said):
+    with pytest.raises(UnusableAnswer, match=said):
         read_reply(reply)
 
 
 @given(st.text(alphabet='[]{}",:pro question\\u0041', max_size=200) | st.text(max_size=50))
 def test_no_answer_raises_anything_else(reply: str) -> None:
-    with pytest.raises(UnusableParaphrases):
+    with pytest.raises(UnusableAnswer):
         read_reply(reply)
 
 
 def test_of_an_answer_full_of_beginnings_only_the_first_are_tried() -> None:
     assert len(read_reply("[{" * 40 + PLAIN)) == 6
-    with pytest.raises(UnusableParaphrases, match="got none"):
+    with pytest.raises(UnusableAnswer, match="got none"):
         read_reply("[{" * 60 + PLAIN)
-    with pytest.raises(UnusableParaphrases, match="got none"):
+    with pytest.raises(UnusableAnswer, match="got none"):
         read_reply('[{"a":' * 100_000)
 
 
