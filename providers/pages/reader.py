@@ -8,11 +8,11 @@ cache, quota, guard and retries; nothing here opens a connection.
 from __future__ import annotations
 
 import asyncio
+from weakref import WeakValueDictionary
 
 from ...engine.call import WEB, Call, Failure, Outcome, PageResponse
 from .endpoint import CRAWL_DELAY_S, HOP_S, WITHIN_S
 from .extraction import Extraction
-from .keyed_lock import KeyedLock
 from .page import Page, PageStatus, PageText
 from .robots import REDIRECTS_MAX, Ask, DerivedStore, DerivedValues, Robots, Trail
 from .urls import UrlError, WebUrl, join_url, parse_url
@@ -32,7 +32,7 @@ class PageReader:
         self._derived = DerivedValues(derived)
         self.extraction = extraction
         self._robots = Robots(ask, self._derived, extraction)
-        self._turns = KeyedLock()
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._door = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class PageReader:
             return await self._ask(Call(WEB, at.text, extra=extra or None))
         extra[CRAWL_DELAY_S] = delay_s
         # One at a time, since the host's lane learns of the pause from the first answer.
-        async with self._turns.at(at.origin):
+        async with self._turns.setdefault(at.origin, asyncio.Lock()):
             return await self._ask(Call(WEB, at.text, extra=extra))
 
     async def _page_of(self, outcome: Outcome, trail: _PageTrail, final_url: str) -> Page:

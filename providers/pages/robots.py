@@ -5,9 +5,11 @@ Owns what RFC 9309 requires if a robots.txt can't be read. The reader acts on th
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +19,6 @@ from ...engine.store.cache import derived_key
 from .endpoint import CRAWL_DELAY_MAX_S, POLICY, QUICK_S, WITHIN_S
 from .extraction import Extraction
 from .hop import ROBOT_NAME
-from .keyed_lock import KeyedLock
 from .page import PageStatus
 from .robots_rules import RobotsVerdict
 from .urls import UrlError, WebUrl, join_url, parse_url
@@ -45,7 +46,7 @@ class DerivedValues:
 
     def __init__(self, store: DerivedStore) -> None:
         self._store = store
-        self._turns = KeyedLock()
+        self._turns = WeakValueDictionary[bytes, asyncio.Lock]()
 
     async def get(
         self, kind: type[_Derived], body_hash: str, how: str, make: Callable[[], Awaitable[_Derived]]
@@ -53,7 +54,8 @@ class DerivedValues:
         """Returns the value of this kind that was made of a body in this way, from the store if it can be read there,
         else from `make`."""
         key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
-        async with self._turns.at(key):
+        # A key that nobody waits for uses no memory.
+        async with self._turns.setdefault(key, asyncio.Lock()):
             if (stored := self._store.derived(key)) is not None:
                 try:
                     return msgspec.msgpack.decode(stored, type=kind)
@@ -108,7 +110,7 @@ class Robots:
         self._extraction = extraction
         self._known: OrderedDict[str, HostRules] = OrderedDict()
         self._size = 0
-        self._turns = KeyedLock()
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
 
     def __repr__(self) -> str:
         return f"<Robots [{len(self._known)} hosts known, {self._size:,} bytes]>"
@@ -134,7 +136,7 @@ class Robots:
         return ("disallowed", f"{url.robots} {reason}"), delay_s
 
     async def _rules(self, url: WebUrl) -> tuple[HostRules, bool]:
-        async with self._turns.at(url.origin):
+        async with self._turns.setdefault(url.origin, asyncio.Lock()):
             remembered = self._known.get(url.origin)
             if remembered is not None:
                 self._known.move_to_end(url.origin)
