@@ -203,7 +203,7 @@ def forged(manifest: dict[str, Any], place: tuple[str, ...], wrong: Any) -> dict
 def test_a_field_of_the_manifest_that_is_of_another_type_is_told_in_a_line(home: Path, tmp_path: Path) -> None:
     manifest = json.loads((home / "run/manifest.json").read_bytes())
     every = list(product(places_in(manifest), (None, 5, "x", [], {}, [1], {"a": 1}), ("score", "verify", "export")))
-    named = [(("specification", "templates"), 7, "report"), (("dataset", "labels"), 5, "score")]
+    named = [(("specification", "max_tokens"), 5, "report"), (("dataset", "labels"), 5, "score")]
     place = copied(home, tmp_path)
     for field, wrong, verb in named + (every if IS_LONG else every[::29]):
         (place / "run/manifest.json").write_text(json.dumps(forged(manifest, field, wrong)))
