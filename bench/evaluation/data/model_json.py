@@ -21,15 +21,15 @@ class UnusableAnswer(ValueError):
     expected and received."""
 
 
-def first_usable(text: str, read: Callable[[dict[str, Any]], _Usable], telling: str) -> _Usable:
-    """Returns what `read` makes of the first object in a text that it can use. Raises UnusableAnswer if there is none:
-    that of an object with the field `telling`, which shows best what is missing, else the first."""
+def first_usable(text: str, read: Callable[[dict[str, Any]], _Usable], mark: str) -> _Usable:
+    """Returns what `read` makes of the first object in a text that it can use. Raises UnusableAnswer if there is none.
+    Of several errors, that of an object with the field `mark` is raised, which shows best what is missing."""
     wrong: UnusableAnswer | None = None
     for fields in objects_in(text):
         try:
             return read(fields)
         except UnusableAnswer as error:
-            if wrong is None or telling in fields:
+            if wrong is None or mark in fields:
                 wrong = error
     raise wrong or UnusableAnswer("expected a JSON object, got none")
 

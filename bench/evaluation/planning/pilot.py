@@ -253,7 +253,8 @@ def outcome_noter(pilot: Pilot) -> Callable[[Outcome], None]:
         stratum.note(outcome)
         if pilot.is_of_calls:
             state = UnderWay(pair, "", has_ended=True, has_failed=outcome.failure is not None)
-            item = stratum.items[outcome.key or str(len(stratum.items))] = ItemUse({pair: state})
+            # Two items may make the same call.
+            item = stratum.items[f"{outcome.key} {len(stratum.items)}"] = ItemUse({pair: state})
             item.add(outcome, price, max(1, chars_of(call)))
         elif under_way is not None:
             item = stratum.items.setdefault(under_way.item, ItemUse())
