@@ -387,3 +387,8 @@ def test_without_a_search_of_the_cache_the_pilots_answers_are_taken_from_what_is
     (found,) = figures_of(pilot_of([*MIXED, failure()]), {PAIR: (Remainder(10, 1_000), None)})
     assert found.left == 6
     assert tokens(found, "input").estimate == pytest.approx((1_000 - 400) * 104 / 400)
+
+
+def test_two_items_that_make_the_same_call_are_two() -> None:
+    same = structs.replace(answer(60, 20, 5), key="the same")
+    assert len(pilot_of([same, same]).strata[0].done) == 2
