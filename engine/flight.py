@@ -22,7 +22,7 @@ from .lanes.lane_queue import LaneStopped
 from .limits import Tokens
 from .own_machine import own_fault_of
 from .shared_calls import At, SharedCall
-from .verdict import Again, verdict
+from .verdict import RESTED, Verdict, verdict
 
 # Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
@@ -203,17 +203,17 @@ class Flight(SharedCall, eq=False, kw_only=True):
         self.request = self.request.after(decided.again)
         self.at, self.since = At.PAUSE, now
         self.failed_permit = permit
-        self._repeat(decided.again)
+        self._repeat(decided)
 
     def rested(self) -> None:
         if self.at is At.CLAIM:
             self._fly(self._claim)
         elif self.at is At.PAUSE:
-            self._fly(self._repeat, "soon")
+            self._fly(self._repeat, RESTED)
 
-    def _repeat(self, again: Again) -> None:
+    def _repeat(self, decided: Verdict) -> None:
         assert self.at is At.PAUSE and self.failed_permit is not None, self
-        if self.pending.route.lane.wait_to_repeat(self, self.failed_permit, again, self.tries, self.parts.random):
+        if self.pending.route.lane.wait_to_repeat(self, self.failed_permit, decided, self.tries, self.parts.random):
             return
         # An engine that has waited too long for the lease of this cache key may have sent the call too.
         if not self.pending.route.is_kept or not self._is_stored():

@@ -66,6 +66,10 @@ class Verdict(Struct, frozen=True):
     money: Literal["none", "maybe", "sure"] = "none"
 
 
+RESTED = Verdict("soon", "nothing")
+"""What follows from a back-off that is over."""
+
+
 def verdict(fault: Fault, history: History = FIRST) -> Verdict:
     """Returns what follows from an attempt that ended with `fault`."""
     attempts_max = min(history.attempts_max, fault.attempts_max or history.attempts_max)

@@ -18,7 +18,7 @@ from ..endpoint import Fault, Request
 from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
 from ..limits import Quota, Tokens, declared_quota, pause_of, summed
-from ..verdict import Again, History, Verdict
+from ..verdict import History, Verdict
 from .key_gate import FULL, Hold, KeyGate, Payer, Permit
 from .waiting_line import Waiting, WaitingLine
 
@@ -203,16 +203,15 @@ class LaneQueue:
         if self._early.is_doubted and self.in_flight == 0:
             self.stop(*self._early.why(self.lane.model))
 
-    def wait_to_repeat(self, waiter: Waiting, permit: Permit, again: Again, tries: Tries, random: Random) -> bool:
-        """Lets a call rest before a repeat, without a slot; returns False if it need not. "later" is a back-off, "soon"
-        the wait until the retry budget grants a repeat; pauses and the breaker are waited for in the queue. Raises
-        LaneStopped."""
+    def wait_to_repeat(self, waiter: Waiting, permit: Permit, verdict: Verdict, tries: Tries, random: Random) -> bool:
+        """Lets a call rest before a repeat, without a slot, as long as its verdict says; returns False if it need not.
+        Pauses and the breaker are waited for in the queue. Raises LaneStopped."""
         seconds = 0.0
-        if again == "later":
+        if verdict.again == "later":
             seconds = tries.policy.wait_s(tries.attempts, random)
-        elif again == "soon":
+        elif verdict.again == "soon":
             seconds = permit.gate.breaker.repeat_in_s(asyncio.get_running_loop().time())
-        if seconds > 0 or again == "later":
+        if seconds > 0 or verdict.again == "later":
             self.rest(waiter, seconds)
             return True
         return False
