@@ -178,6 +178,11 @@ BREACHES = {
         "The engine knows no HTTP library and no screen",
         "engine.breach_outside -> aiohttp",
     ),
+    "providers/breach_shared.py": (
+        "from ..engine import shared",
+        "Only engine and wiring know the server that machines share",
+        "providers.breach_shared -> millstream.engine.shared",
+    ),
     "providers/breach_simulated.py": (
         "from .. import fixtures",
         "Only interfaces, benchmarks' samples and the speed bench use the simulated outside",

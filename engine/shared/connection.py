@@ -1,0 +1,340 @@
+"""The connection of one engine to the server that several machines share: what is asked in one turn of the loop goes
+out together, and whatever the server has not answered is asked again when it is back.
+
+Owns connecting, batches, deadlines and what the server is; knows neither answers nor quotas. What is asked are scripts,
+and every one of them must be safe to run twice: the answer to the first may be lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+
+from ..fault import LocalFault
+from ..missing import missing_module
+from ..remarks import remark, trouble
+from .address import PASSWORD_VARIABLE, USER_VARIABLE, ServerAddress
+
+if TYPE_CHECKING:
+    from redis.asyncio import Connection
+
+# Scripts that declare what they do to a full memory need this version.
+_VERSION_LEAST = 7
+_BATCH_MOST = 1024
+_CONNECT_S = 10.0
+# A server that is slow is waited for; one that is silent for this long is taken for gone.
+_DEADLINE_S = 30.0
+_PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 5.0
+
+
+class Script:
+    """One script of the server, known to it by its SHA-1."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+class ServerFull(Exception):
+    """A script was refused because the server has no memory left."""
+
+
+class _NotReady(ConnectionError):
+    """The server is about to serve."""
+
+
+class ConnectionClosed(Exception):
+    """A script was not answered before the engine closed."""
+
+
+# What a script returned, or why it has no reply.
+Reply = bytes | int | Sequence[Any] | None | ServerFull | ConnectionClosed
+Done = Callable[[Reply], None]
+
+
+class Ask(NamedTuple):
+    """One script to run. `done` takes the reply; it must not raise."""
+
+    script: Script
+    keys: tuple[bytes, ...]
+    arguments: tuple[bytes, ...]
+    done: Done
+
+
+class ServerIdentity(Struct, frozen=True):
+    """What a server is, at the time of the loop at which it was read. `run_id` changes whenever it is started; its real
+    uptime is up to a second more than `uptime_s`."""
+
+    run_id: str
+    uptime_s: float
+    read_at: float
+
+
+class SharedConnection:
+    """A connection that is kept until `close`. `on_again` are called when it is back after a break, with whether the
+    server was started anew meanwhile; `on_lost` once, with the reason, if it is away for longer than `patience_s`."""
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        *,
+        user: str = "",
+        password: str = "",
+        patience_s: float = 600.0,
+        deadline_s: float = _DEADLINE_S,
+    ) -> None:
+        self.address = address
+        self.patience_s = patience_s
+        self.on_again: list[Callable[[bool], None]] = []
+        self.on_lost: list[Callable[[str], None]] = []
+        self.connected_at = 0.0
+        self._credentials = user, password
+        self._deadline_s = deadline_s
+        self._identity: ServerIdentity | None = None
+        self._link: Connection | None = None
+        self._loaded: set[str] = set()
+        self._asked: deque[Ask] = deque()
+        self._is_asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._away_since: float | None = None
+        self._is_given_up = False
+
+    def __repr__(self) -> str:
+        state = "away" if self._away_since is not None else "connected" if self._link is not None else "closed"
+        return f"<SharedConnection {self.address} [{state}, {len(self._asked)} asked]>"
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the server does not answer at the moment."""
+        return self._away_since is not None
+
+    @property
+    def uptime_s(self) -> float:
+        """Returns for how long the server has been running, or up to a second less."""
+        assert self._identity is not None
+        return self._identity.uptime_s + asyncio.get_running_loop().time() - self._identity.read_at
+
+    async def open(self) -> None:
+        """Connects. Raises LocalFault if the server can't be reached, or is not fit to be shared."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.patience_s
+        try:
+            while self._link is None:
+                try:
+                    await self._connect(is_first=True)
+                except _NotReady:
+                    if loop.time() > until:
+                        raise
+                    await asyncio.sleep(_PAUSE_MIN_S)
+        except ImportError as error:
+            name = missing_module(error) or "redis"
+            raise LocalFault(
+                f"the shared cache {self.address} needs the package {name}: pip install 'millstream[redis]'"
+            ) from error
+        except _troubles() as error:
+            raise LocalFault(
+                f"the shared cache {self.address} can't be reached ({_reason(error)}): start its server, or correct "
+                f"--cache"
+            ) from error
+        self._task = asyncio.create_task(self._talk())
+
+    def ask(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes], done: Done) -> None:
+        """Runs a script with the next batch. `done` is called with its reply in a later turn of the loop."""
+        self._asked.append(Ask(script, tuple(keys), tuple(arguments), done))
+        self._is_asked.set()
+
+    async def reply(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes]) -> Reply:
+        """Runs a script and returns its reply, ServerFull or ConnectionClosed. Waits while the server is away."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def done(reply: Reply) -> None:
+            if not future.done():
+                future.set_result(reply)
+
+        self.ask(script, keys, arguments, done)
+        return await future
+
+    async def close(self) -> None:
+        """Ends the connection. Who was not answered gets ConnectionClosed."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._drop()
+        while self._asked:
+            self._asked.popleft().done(ConnectionClosed())
+
+    async def _talk(self) -> None:
+        """Sends batches for ever, one after the other, and connects again whenever one is not answered."""
+        pause_s = _PAUSE_MIN_S
+        while True:
+            try:
+                if self._link is None:
+                    await self._connect()
+                await self._is_asked.wait()
+                await self._send_batch()
+            except _troubles(LocalFault) as error:
+                await self._drop()
+                self._note_away(_reason(error))
+                await asyncio.sleep(pause_s)
+                pause_s = min(_PAUSE_MAX_S, 2 * pause_s)
+            else:
+                pause_s, self._away_since = _PAUSE_MIN_S, None
+
+    def _note_away(self, reason: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._away_since is None:
+            self._away_since = now
+            trouble(f"the shared cache {self.address} does not answer ({reason}): calls wait for it")
+        if now - self._away_since >= self.patience_s and not self._is_given_up:
+            self._is_given_up = True
+            detail = (
+                f"the shared cache {self.address} has not answered for {now - self._away_since:.0f} s ({reason}): "
+                f"start its server, then resume"
+            )
+            for listener in self.on_lost:
+                listener(detail)
+
+    async def _send_batch(self) -> None:
+        """Sends what is asked at this moment and takes the replies; what has none stays asked."""
+        link, loop = self._link, asyncio.get_running_loop()
+        assert link is not None
+        batch = [self._asked.popleft() for _ in range(min(_BATCH_MOST, len(self._asked)))]
+        new = {ask.script.sha: ask.script for ask in batch if ask.script.sha not in self._loaded}
+        commands: list[tuple[Any, ...]] = [("SCRIPT", "LOAD", script.text) for script in new.values()]
+        commands += [("EVALSHA", ask.script.sha, len(ask.keys), *ask.keys, *ask.arguments) for ask in batch]
+        number = 0
+        refused: list[Ask] = []
+        refusal: Exception | None = None
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                await link.send_packed_command(link.pack_commands(commands), check_health=False)
+                for _ in new:
+                    await link.read_response()
+                for ask in batch:
+                    reply = await _reply_of(link)
+                    number += 1
+                    if isinstance(reply, Exception) and not isinstance(reply, ServerFull):
+                        refused.append(ask)
+                        refusal = reply
+                    else:
+                        loop.call_soon(ask.done, reply)
+        finally:
+            self._asked.extendleft(reversed(refused + batch[number:]))
+            if not self._asked:
+                self._is_asked.clear()
+        self._loaded |= new.keys()
+        if refusal is not None:
+            raise refusal
+
+    # Connecting
+
+    async def _connect(self, *, is_first: bool = False) -> None:
+        from redis.asyncio import Connection, SSLConnection
+
+        address, (user, password) = self.address, self._credentials
+        kind = SSLConnection if address.is_tls else Connection
+        link = kind(
+            host=address.host,
+            port=address.port,
+            db=address.db,
+            username=user or None,
+            password=password or None,
+            protocol=2,
+            socket_timeout=None,
+            socket_connect_timeout=_CONNECT_S,
+        )
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                await link.connect()  # type: ignore[no-untyped-call]
+                await link.send_command("INFO", check_health=False)
+                info = _parsed(await link.read_response())
+                await link.send_command("CONFIG", "GET", "save", check_health=False)
+                saves = await _reply_of(link)
+            self._check(info)
+        except BaseException as error:
+            await link.disconnect(nowait=True)
+            if _is_about_rights(error):
+                raise LocalFault(
+                    f"the server of the shared cache {address} refuses this user ({_reason(error)}): set "
+                    f"{USER_VARIABLE} and {PASSWORD_VARIABLE}"
+                ) from error
+            raise
+        if is_first and info.get("aof_enabled") == "0" and isinstance(saves, list) and saves[1:] == [b""]:
+            remark(
+                f"the server of the shared cache {address} writes nothing to its disk: after a restart it has no "
+                f"answers and no quotas, and calls that other machines have answered are sent again"
+            )
+        before, now = self._identity, asyncio.get_running_loop().time()
+        self._identity = ServerIdentity(info["run_id"], float(info["uptime_in_seconds"]), now)
+        self._link, self._loaded, self.connected_at = link, set(), now
+        if before is not None:
+            for listener in self.on_again:
+                listener(before.run_id != self._identity.run_id)
+
+    def _check(self, info: dict[str, str]) -> None:
+        """Raises LocalFault if the server is not fit to be shared, _NotReady while it reads its data from disk."""
+        version = info.get("redis_version", "0")
+        why = ""
+        if int(version.partition(".")[0]) < _VERSION_LEAST:
+            why = f"is version {version}: use Valkey, or Redis {_VERSION_LEAST} or later"
+        elif info.get("cluster_enabled") == "1":
+            why = "is a cluster: use a server that is none"
+        elif info.get("role") == "slave":
+            why = "is a replica, which takes no writes: name the server that it follows"
+        elif info.get("maxmemory", "0") != "0" and info.get("maxmemory_policy") != "noeviction":
+            why = (
+                f"drops keys when its memory is full (maxmemory-policy {info.get('maxmemory_policy')}), quotas and "
+                f"leases among them: set maxmemory-policy noeviction"
+            )
+        if why:
+            raise LocalFault(f"the server of the shared cache {self.address} {why}")
+        if info.get("loading") == "1":
+            raise _NotReady("it is still reading its data from disk")
+
+    async def _drop(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            with suppress(*_troubles()):
+                await link.disconnect(nowait=True)
+
+
+async def _reply_of(link: Connection) -> Any:
+    """Returns the reply of one command, or the error that the server gave in its place."""
+    from redis.exceptions import OutOfMemoryError, ResponseError
+
+    try:
+        return await link.read_response()
+    except OutOfMemoryError as error:
+        return ServerFull(str(error))
+    except ResponseError as error:
+        return error
+
+
+def _troubles(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """Returns the errors of a server that can't be reached or does not serve, of one that is none, and some others."""
+    from redis.exceptions import RedisError
+
+    return RedisError, OSError, EOFError, ValueError, *others
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or "no answer in time"
+
+
+def _is_about_rights(error: BaseException) -> bool:
+    from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissionError
+
+    return isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError)
+
+
+def _parsed(info: bytes) -> dict[str, str]:
+    lines = info.decode("utf-8", "replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
