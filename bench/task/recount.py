@@ -6,72 +6,18 @@ Owns which answers count as empty and which as without a score. Keeps no text.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from ...engine.pairs import Pair
 from ...metrics.naming import row_names
-from ...metrics.task.summary import ModelAnswers
-from ...metrics.task.trials import TaskAnswers
+from ...metrics.task.trials import ModelAnswers
 from .records import Record
 
 _PROBLEM_CHARS_MAX = 200
 _PROBLEMS_MAX = 50
-
-
-class _PairColumns:
-    """The answers of one pair, collected as columns while records are read."""
-
-    def __init__(self) -> None:
-        self.items: dict[str, int] = {}
-        self.groups: list[str | None] = []
-        self.item = array("q")
-        self.score = array("d")
-        self.parts: dict[str, array[float]] = {}
-        self.most: Counter[str] = Counter()
-        self.problems: Counter[str] = Counter()
-        self.empty = self.refused = self.truncated = 0
-
-    def add(self, record: Record) -> None:
-        at = self.items.setdefault(record.item, len(self.items))
-        if at == len(self.groups):
-            self.groups.append(record.group or None)
-        self.item.append(at)
-        self.score.append(_number(record.score))
-        self.most[record.item] += 1
-        self.truncated += record.truncated
-        if record.status == "refused":
-            self.refused += 1
-        elif record.is_empty:
-            self.empty += 1
-        if record.score is None:
-            problem = (record.problem or "no score").splitlines()[0][:_PROBLEM_CHARS_MAX]
-            self.problems[problem if problem in self.problems or len(self.problems) < _PROBLEMS_MAX else "others"] += 1
-        for name, value in (record.scores or {}).items():
-            column = self.parts.get(name)
-            if column is None:
-                column = self.parts[name] = array("d", [np.nan] * (len(self.score) - 1))
-            column.append(_number(value))
-        for column in self.parts.values():
-            if len(column) < len(self.score):
-                column.append(np.nan)
-
-    def as_answers(self, name: str, trials: int | None) -> ModelAnswers:
-        most = max(self.most.values(), default=1)
-        return ModelAnswers(
-            name=name,
-            answers=TaskAnswers(
-                tuple(self.items), np.array(self.item, dtype=np.int64), np.array(self.score), trials or most
-            ),
-            groups=self.groups,
-            parts={part: np.array(column) for part, column in self.parts.items()},
-            empty=self.empty,
-            refused=self.refused,
-            truncated=self.truncated,
-            problems=self.problems,
-        )
 
 
 def model_answers(
@@ -79,11 +25,35 @@ def model_answers(
 ) -> list[ModelAnswers]:
     """Returns the answers of every pair. `pairs`: the pairs of the run, in order; one without answers has empty
     columns. `trials`: the planned trials of each item (None: as many as the item with the most has)."""
-    columns: dict[Pair, _PairColumns] = {pair: _PairColumns() for pair in pairs}
+    models = defaultdict(ModelAnswers, {pair: ModelAnswers() for pair in pairs})
     for record in records:
-        columns.setdefault(record.pair, _PairColumns()).add(record)
-    names = row_names(columns)
-    return [found.as_answers(names[pair], trials) for pair, found in columns.items()]
+        _add(models[record.pair], record)
+    names = row_names(models)
+    for pair, model in models.items():
+        model.name, model.trials = names[pair], trials or max(Counter(model.item).values(), default=1)
+    return list(models.values())
+
+
+def _add(model: ModelAnswers, record: Record) -> None:
+    """Adds a record's answer as a row."""
+    at = model.items.setdefault(record.item, len(model.items))
+    if at == len(model.groups):
+        model.groups.append(record.group or None)
+    model.item.append(at)
+    model.score.append(_number(record.score))
+    model.is_refused.append(record.status == "refused")
+    model.is_empty.append(record.status != "refused" and record.is_empty)
+    model.is_truncated.append(record.truncated)
+    if record.score is None:
+        problem = (record.problem or "no score").splitlines()[0][:_PROBLEM_CHARS_MAX]
+        is_listed = problem in model.problems or len(model.problems) < _PROBLEMS_MAX
+        model.problems[problem if is_listed else "others"] += 1
+    for name, value in (record.scores or {}).items():
+        column = model.parts.setdefault(name, array("d"))
+        column.extend([np.nan] * (model.count - 1 - len(column)))
+        column.append(_number(value))
+    for column in model.parts.values():
+        column.extend([np.nan] * (model.count - len(column)))
 
 
 def _number(value: float | None) -> float:

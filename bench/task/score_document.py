@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import structs
 
-from ...metrics.task.summary import ALL_PAIRS_MOST, ReadingRules
+from ...metrics.task.summary import ALL_PAIRS_MOST
 from ...metrics.task.summary import scores as scores_of
+from ...metrics.task.trials import ReadingRules
 from ...report.interval_text import interval_cell
 from ..evaluation.door.treatments import pairs_in
 from .declared import scorers_from
@@ -48,15 +49,15 @@ def own_readings(readings: Readings, task: Task) -> Readings:
 def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings: Readings) -> dict[str, Any]:
     """Returns the contents of scores.json for a task's records under these readings."""
     pairs = pairs_in(specified)
-    manner = ReadingRules(
+    rules = ReadingRules(
         combine=readings.combine or "mean",
         unreadable=readings.unreadable or "skip",
         within=bounds_of(specified["score"]),
         items=specified["items"],
     )
-    part = scores_of(model_answers(records, pairs, specified["trials"]), manner)
+    part = scores_of(model_answers(records, pairs, specified["trials"]), rules)
     has_trials = any(entry["trials"] > 1 for entry in part["models"].values())
-    remarks = [_COMBINED[manner.combine]] if has_trials and manner.combine in _COMBINED else []
+    remarks = [_COMBINED[rules.combine]] if has_trials and rules.combine in _COMBINED else []
     remarks += [remark for entry in part["models"].values() for remark in entry["remarks"]]
     if left_out := part["pairs_left_out"]:
         remarks.append(

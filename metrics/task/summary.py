@@ -6,9 +6,8 @@ Owns the shape of a task's part of `scores.json`: keys in a stable order, None w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from ...format import count_text, part_of
 from ..statistics.comparisons import difference_of, holm
 from ..statistics.intervals import Bounds, are_binary, interval_entry, mean_interval, range_text
-from .trials import FUNCTION_RAISED, Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
+from .trials import FUNCTION_RAISED, ModelAnswers, ReadingRules, Values
 
 OF = "items"
 # The comparisons of every two of more models than these would fill the page, and nobody would read them.
@@ -25,113 +24,49 @@ ALL_PAIRS_MOST = 30
 _CUT_PERCENT, _WITHOUT_PERCENT, _UNSCORED_PERCENT = 1, 1, 10
 
 
-@dataclass(frozen=True)
-class ReadingRules:
-    """How a task's answers are read.
-
-    combine: how the trials of an item combine.
-    unreadable: whether answers without a score are left out or count as 0.
-    within: the least and the largest score possible; None: not known.
-    items: how many items the task has; None: those of which there are answers.
-    """
-
-    combine: Combine = "mean"
-    unreadable: Unreadable = "skip"
-    within: Bounds | None = None
-    items: int | None = None
-
-
-@dataclass
-class ModelAnswers:
-    """One model's answers at one temperature.
-
-    name: the model, with its temperature where it was asked at several.
-    answers: items and main scores.
-    groups: the group of each item; None without groups.
-    parts: the scores by name, where answers have several.
-    empty: how many answers are empty.
-    refused: how many are refusals.
-    truncated: how many are cut off at max_tokens.
-    problems: why answers have no score, and how many.
-    """
-
-    name: str
-    answers: TaskAnswers
-    groups: Sequence[str | None] = ()
-    parts: Mapping[str, Values] = field(default_factory=dict)
-    empty: int = 0
-    refused: int = 0
-    truncated: int = 0
-    problems: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def count(self) -> int:
-        return len(self.answers.score)
-
-    @property
-    def without_score(self) -> int:
-        return int(np.isnan(self.answers.score).sum())
-
-    def outside(self, within: Bounds | None) -> int:
-        """Returns how many answers have a score outside these bounds: another program wrote or changed them."""
-        low, high = within or (-np.inf, np.inf)
-        return int(((self.answers.score < low) | (self.answers.score > high)).sum())
-
-    @property
-    def is_worthless(self) -> bool:
-        return measured_nothing(self.count, self.without_score)
-
-
-def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, Any]:
+def scores(models: Sequence[ModelAnswers], rules: ReadingRules) -> dict[str, Any]:
     """Returns a task's part of `scores.json`."""
-    within = manner.within or _seen_bounds(models)
-    values = {each.name: _figures(each, manner) for each in models}
+    within = rules.within or _seen_bounds(models)
+    values = {each.name: each.values(rules) for each in models}
     comparable = [each for each in models if not np.isnan(values[each.name]).all()]
-    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, values[each.name], manner)) is not None]
+    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, values[each.name], rules)) is not None]
     return {
-        "combine": manner.combine,
-        "unreadable": manner.unreadable,
+        "combine": rules.combine,
+        "unreadable": rules.unreadable,
         "within": None if within is None else list(within),
-        "models": {each.name: _entry(each, values[each.name], manner, within) for each in models},
+        "models": {each.name: _entry(each, values[each.name], rules, within) for each in models},
         "pairs": _pairs(comparable, values, within),
         "pairs_left_out": _left_out(len(comparable)),
         "unmeasured": unmeasured,
     }
 
 
-def _figures(model: ModelAnswers, manner: ReadingRules) -> Values:
-    values = figures(model.answers, manner.combine, manner.unreadable)
-    return np.full_like(values, np.nan) if model.is_worthless or model.outside(manner.within) else values
-
-
 def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
     """Returns (0, 1) if every score is 0 or 1, since no mean lies outside; else None."""
-    seen = [each.answers.score[~np.isnan(each.answers.score)] for each in models]
-    every = np.concatenate(seen) if seen else np.zeros(0)
-    return (0.0, 1.0) if every.size and are_binary(every) else None
+    every = np.concatenate([np.zeros(0), *(each.column() for each in models)])
+    return (0.0, 1.0) if not np.isnan(every).all() and are_binary(every) else None
 
 
-def _entry(model: ModelAnswers, item_values: Values, manner: ReadingRules, within: Bounds | None) -> dict[str, Any]:
-    of_shares = are_binary(model.answers.score)
+def _entry(model: ModelAnswers, item_values: Values, rules: ReadingRules, within: Bounds | None) -> dict[str, Any]:
+    of_shares = are_binary(model.column())
     entry = _mean(item_values, within, of_shares)
     scored = entry.pop(OF)
-    parts = {name: _part(model, values, manner) for name, values in model.parts.items()}
     entry |= {
-        OF: manner.items if manner.items is not None else len(model.answers.items),
+        OF: rules.items if rules.items is not None else len(model.items),
         "items_scored": scored,
-        "trials": model.answers.trials,
+        "trials": model.trials,
         "answers": model.count,
         "answers_without_score": model.without_score,
-        "answers_empty": model.empty,
-        "answers_cut": model.truncated,
-        "refused": model.refused,
-        "mean_with_unreadable_as_0": _with_zeros(model, manner),
+        "answers_empty": sum(model.is_empty),
+        "answers_cut": sum(model.is_truncated),
+        "refused": sum(model.is_refused),
+        "mean_with_unreadable_as_0": _mean_with_zeros(model, rules),
         "problems": dict(model.problems.most_common()),
         "groups": _groups(model, item_values, within, of_shares),
     }
-    if parts:
-        entry["scores"] = parts
-    entry["remarks"] = list(_remarks(model, entry, manner))
+    if model.parts:
+        entry["scores"] = {part: _mean_of_part(model, rules, part) for part in model.parts}
+    entry["remarks"] = list(_remarks(model, entry, rules))
     return entry
 
 
@@ -143,21 +78,15 @@ def _mean(values: Values, within: Bounds | None, of_shares: bool) -> dict[str, A
     return {"mean": None if held is None else held.mean, **interval_entry(held, OF), OF: int(numbers.size)}
 
 
-def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str, Any]:
-    """Returns one of several scores, whose trials are combined like those of the main one."""
-    answers = TaskAnswers(model.answers.items, model.answers.item, values, model.answers.trials)
-    if measured_nothing(len(values), int(np.isnan(values).sum())):
-        return _mean(np.full(len(answers.items), np.nan), None, of_shares=False)
-    is_share = are_binary(values)
-    return _mean(figures(answers, manner.combine, manner.unreadable), (0.0, 1.0) if is_share else None, is_share)
+def _mean_of_part(model: ModelAnswers, rules: ReadingRules, part: str) -> dict[str, Any]:
+    is_share = are_binary(model.column(part))
+    return _mean(model.values(rules, part), (0.0, 1.0) if is_share else None, is_share)
 
 
-def _with_zeros(model: ModelAnswers, manner: ReadingRules) -> float | None:
-    if model.is_worthless or not model.without_score:
-        return None
-    values = figures(model.answers, manner.combine, "zero")
+def _mean_with_zeros(model: ModelAnswers, rules: ReadingRules) -> float | None:
+    values = model.values(replace(rules, unreadable="zero", within=None))
     numbers = values[~np.isnan(values)]
-    return float(numbers.mean()) if numbers.size else None
+    return float(numbers.mean()) if numbers.size and model.without_score else None
 
 
 def _groups(model: ModelAnswers, values: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
@@ -169,8 +98,8 @@ def _groups(model: ModelAnswers, values: Values, within: Bounds | None, of_share
 def _pairs(models: Sequence[ModelAnswers], values: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
     """Returns the comparison of every two models over the items scored for both, or of each with the next in the order
     of their means, if there are more than ALL_PAIRS_MOST; p-values are adjusted by Holm."""
-    figures_of = {each.name: dict(zip(each.answers.items, values[each.name].tolist(), strict=True)) for each in models}
-    are_shares = {each.name: are_binary(each.answers.score) for each in models}
+    figures_of = {each.name: dict(zip(each.items, values[each.name].tolist(), strict=True)) for each in models}
+    are_shares = {each.name: are_binary(each.column()) for each in models}
     widest = None if within is None else (within[0] - within[1], within[1] - within[0])
     rows: list[dict[str, Any]] = []
     ranked = sorted(figures_of, key=lambda name: -np.nanmean(values[name]))
@@ -203,17 +132,17 @@ def _left_out(models: int) -> int:
     return (models - 1) * (models - 2) // 2 if models > ALL_PAIRS_MOST else 0
 
 
-def _unmeasured(model: ModelAnswers, values: Values, manner: ReadingRules) -> str | None:
+def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> str | None:
     """Returns a sentence on a model without a meaningful score, or whose score function failed; None for any other."""
-    if manner.within is not None and (outside := model.outside(manner.within)):
+    if rules.within is not None and (outside := model.outside(rules.within)):
         return (
-            f"{model.name} has no score: {part_of(outside, model.count)} have one outside {range_text(manner.within)}, "
+            f"{model.name} has no score: {part_of(outside, model.count)} have one outside {range_text(rules.within)}, "
             "which the scorer never gives. `millstream score DIR --task FILE` scores its answers again without a call."
         )
-    if model.count and model.is_worthless:
+    if model.count and model.is_worthless():
         return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
-    if model.count and (2 * np.bincount(model.answers.item) < model.answers.trials).all():
-        trials = f"none of its items has half of its {model.answers.trials:,} trials yet"
+    if model.count and (2 * np.bincount(model.item) < model.trials).all():
+        trials = f"none of its items has half of its {model.trials:,} trials yet"
         return f"{model.name} has no score: {trials} ({count_text(model.count, 'answer')})."
     if np.isnan(values).all():
         return f"{model.name} has no score: none of its items has one ({model.count:,} answers)."
@@ -223,20 +152,19 @@ def _unmeasured(model: ModelAnswers, values: Values, manner: ReadingRules) -> st
     return None
 
 
-def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules) -> Iterator[str]:
+def _remarks(model: ModelAnswers, entry: Mapping[str, Any], rules: ReadingRules) -> Iterator[str]:
     """Yields sentences that qualify the model's score."""
-    if model.is_worthless or entry["mean"] is None:
+    if model.is_worthless() or entry["mean"] is None:
         return
     if 100 * model.without_score > _WITHOUT_PERCENT * model.count:
         as_zero = entry["mean_with_unreadable_as_0"]
         how = (
-            "count as 0"
-            if manner.unreadable == "zero"
-            else f"are left out; as 0 they would make its mean {as_zero:.3f}"
+            "count as 0" if rules.unreadable == "zero" else f"are left out; as 0 they would make its mean {as_zero:.3f}"
         )
         yield f"{model.name}: {_lost(model)}; they {how}.{'' if _raised(model) else _advice(model)}"
-    if 100 * model.truncated > _CUT_PERCENT * model.count:
-        yield f"{model.name}: {part_of(model.truncated, model.count)} are cut off at max_tokens, above {_CUT_PERCENT}%."
+    cut = sum(model.is_truncated)
+    if 100 * cut > _CUT_PERCENT * model.count:
+        yield f"{model.name}: {part_of(cut, model.count)} are cut off at max_tokens, above {_CUT_PERCENT}%."
     missing = entry[OF] - entry["items_scored"]
     if 100 * missing > _UNSCORED_PERCENT * entry[OF]:
         yield (
@@ -246,9 +174,9 @@ def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules
 
 
 def _lost(model: ModelAnswers) -> str:
-    raised = _raised(model)
-    unread = model.without_score - model.empty - raised
-    why = f"{model.empty:,} empty, {unread:,} that cannot be read"
+    raised, empty = _raised(model), sum(model.is_empty)
+    unread = model.without_score - empty - raised
+    why = f"{empty:,} empty, {unread:,} that cannot be read"
     if raised:
         why += f", {raised:,} whose score function raised an error"
     return f"{part_of(model.without_score, model.count)} have no score ({why})"
@@ -259,7 +187,7 @@ def _raised(model: ModelAnswers) -> int:
 
 
 def _advice(model: ModelAnswers) -> str:
-    if 2 * model.truncated >= max(1, model.without_score):
+    if 2 * sum(model.is_truncated) >= max(1, model.without_score):
         return " A larger max_tokens, or none, would leave them room."
     problem = next(iter(model.problems.most_common(1)), None)
     if problem is None:

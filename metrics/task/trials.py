@@ -1,21 +1,24 @@
-"""Combines the trials of an item into one figure.
+"""The answers of one model to a task as columns, and how the trials of an item combine.
 
-Owns how trials combine and when an item or a model has no score. Pure functions over numpy; knows no record.
+Owns when an item or a model has no score. Knows no record.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..statistics.intervals import Bounds
+
 Combine = Literal["mean", "majority", "any"]
 Unreadable = Literal["skip", "zero"]
 
 Values = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 FUNCTION_RAISED = "the score function raised"
 """How the problem of an answer begins whose score function raised an error."""
@@ -23,48 +26,96 @@ _RIGHT = 0.5
 
 
 @dataclass(frozen=True)
-class TaskAnswers:
-    """The answers of one model at one temperature, a row each.
+class ReadingRules:
+    """How a task's answers are read.
 
-    items: the ids of the items, each once.
-    item: the place in `items` of each answer's item.
-    score: each answer's score; NaN where it has none.
+    combine: how the trials of an item combine.
+    unreadable: whether answers without a score are left out or count as 0.
+    within: the least and the largest score possible; None: not known.
+    items: how many items the task has; None: those of which there are answers.
+    """
+
+    combine: Combine = "mean"
+    unreadable: Unreadable = "skip"
+    within: Bounds | None = None
+    items: int | None = None
+
+
+@dataclass
+class ModelAnswers:
+    """One model's answers at one temperature; `item` and all after it are columns with a row for each answer.
+
+    name: the model, with its temperature where it was asked at several.
     trials: how many answers each item was to get.
+    items: the ids of the items, each with its place.
+    groups: the group of each item; None without one.
+    problems: why answers have no score, and how many.
+    item: the place in `items` of each answer's item.
+    score: the main score; NaN: it has none.
+    parts: the scores by name, where answers have several.
+    is_refused: whether it is a refusal.
+    is_empty: whether it is empty, and no refusal.
+    is_truncated: whether it is cut off at max_tokens.
     """
 
-    items: tuple[str, ...]
-    item: Places
-    score: Values
-    trials: int
+    name: str = ""
+    trials: int = 1
+    items: dict[str, int] = field(default_factory=dict)
+    groups: list[str | None] = field(default_factory=list)
+    problems: Counter[str] = field(default_factory=Counter)
+    item: array[int] = field(default_factory=lambda: array("q"))
+    score: array[float] = field(default_factory=lambda: array("d"))
+    parts: dict[str, array[float]] = field(default_factory=dict)
+    is_refused: array[int] = field(default_factory=lambda: array("b"))
+    is_empty: array[int] = field(default_factory=lambda: array("b"))
+    is_truncated: array[int] = field(default_factory=lambda: array("b"))
 
+    @property
+    def count(self) -> int:
+        return len(self.score)
 
-def figures(answers: TaskAnswers, combine: Combine = "mean", unreadable: Unreadable = "skip") -> Values:
-    """Returns the figure of each item; NaN where fewer than half of its trials have a score.
+    @property
+    def without_score(self) -> int:
+        return int(np.isnan(self.column()).sum())
 
-    `mean`: the mean of its trials' scores. `majority`: 1 where more than half of them score at least 0.5, else 0.
-    `any`: the best of them. Answers without a score are left out, or count as 0 if `unreadable` is `zero`.
-    """
-    number = len(answers.items)
-    score, item = answers.score, answers.item
-    if unreadable == "zero":
-        score = np.nan_to_num(score, nan=0.0)
-    else:
+    def column(self, part: str | None = None) -> Values:
+        """Returns the main scores, or those of the part of this name, for numpy."""
+        return np.asarray(self.score if part is None else self.parts[part])
+
+    def is_worthless(self, part: str | None = None) -> bool:
+        """Returns whether half of the answers or more are empty or cannot be read."""
+        return self.count > 0 and 2 * int(np.isnan(self.column(part)).sum()) >= self.count
+
+    def outside(self, within: Bounds | None) -> int:
+        """Returns how many answers have a score outside these bounds: another program wrote or changed them."""
+        low, high = within or (-np.inf, np.inf)
+        return int(((self.column() < low) | (self.column() > high)).sum())
+
+    def values(self, rules: ReadingRules, part: str | None = None) -> Values:
+        """Returns the value of each item, of the main score or of the part of this name; NaN where fewer than half of
+        its trials have a score. All are NaN if half of the answers or more have none, or if one is out of bounds.
+
+        `mean`: the mean of its trials' scores. `majority`: 1 where more than half of them score at least 0.5, else 0.
+        `any`: the best of them. Answers without a score are left out, or count as 0 if `unreadable` is `zero`.
+        """
+        number = len(self.items)
+        values: Values = np.full(number, np.nan)
+        if self.is_worthless(part) or (part is None and self.outside(rules.within)):
+            return values
+        score, item = self.column(part), np.asarray(self.item)
         has_score = ~np.isnan(score)
-        score, item = score[has_score], item[has_score]
-    count = np.bincount(item, minlength=number)
-    values: Values = np.full(number, np.nan)
-    is_scored = (count > 0) & (2 * count >= answers.trials)
-    if combine == "any":
-        best = np.full(number, -np.inf)
-        np.maximum.at(best, item, score)
-        values[is_scored] = best[is_scored]
-    else:
-        amounts = (score >= _RIGHT).astype(np.float64) if combine == "majority" else score
-        share = np.bincount(item, amounts, minlength=number)[is_scored] / count[is_scored]
-        values[is_scored] = (share > _RIGHT).astype(np.float64) if combine == "majority" else share
-    return values
-
-
-def measured_nothing(answers: int, without_score: int) -> bool:
-    """Returns whether half of a model's answers or more are empty or cannot be read."""
-    return answers > 0 and 2 * without_score >= answers
+        if rules.unreadable == "zero":
+            score = np.where(has_score, score, 0.0)
+        else:
+            score, item = score[has_score], item[has_score]
+        count = np.bincount(item, minlength=number)
+        is_scored = (count > 0) & (2 * count >= self.trials)
+        if rules.combine == "any":
+            best = np.full(number, -np.inf)
+            np.maximum.at(best, item, score)
+            values[is_scored] = best[is_scored]
+        else:
+            amounts = (score >= _RIGHT).astype(np.float64) if rules.combine == "majority" else score
+            share = np.bincount(item, amounts, minlength=number)[is_scored] / count[is_scored]
+            values[is_scored] = (share > _RIGHT).astype(np.float64) if rules.combine == "majority" else share
+        return values

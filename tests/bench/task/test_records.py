@@ -75,10 +75,11 @@ def test_records_become_columns_whatever_their_order() -> None:
     ]
     pairs = [Pair("a/x", None), Pair("a/y", 0.5), Pair("a/z", 0.0), Pair("a/z", 1.0)]
     first, second, *silent = model_answers(records, pairs, trials=2)
-    assert (first.answers.items, first.answers.trials, first.groups) == (("b", "a"), 2, ["g", None])
-    np.testing.assert_array_equal(first.answers.score, [1, np.nan, np.nan, 0])
+    assert (list(first.items), first.trials, first.groups) == (["b", "a"], 2, ["g", None])
+    np.testing.assert_array_equal(first.score, [1, np.nan, np.nan, 0])
     np.testing.assert_array_equal(first.parts["one"], [1, np.nan, np.nan, np.nan])
     np.testing.assert_array_equal(first.parts["two"], [np.nan, np.nan, np.nan, 0.5])
-    assert (first.empty, first.truncated, dict(first.problems)) == (1, 1, {"the answer is empty": 1, "no letter": 1})
-    assert (second.name, second.refused, second.count) == ("a/y", 1, 1)
+    assert (first.is_empty.tolist(), first.is_truncated.tolist()) == ([0, 1, 0, 0], [0, 0, 1, 0])
+    assert dict(first.problems) == {"the answer is empty": 1, "no letter": 1}
+    assert (second.name, second.is_refused.tolist(), second.is_empty.tolist()) == ("a/y", [1], [0])
     assert [(each.name, each.count) for each in silent] == [("a/z @ 0", 0), ("a/z @ 1", 0)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,22 +13,27 @@ import pytest
 
 from millstream.metrics.statistics.comparisons import compare
 from millstream.metrics.statistics.intervals import interval
-from millstream.metrics.task.summary import ModelAnswers, ReadingRules, scores
-from millstream.metrics.task.trials import Combine, TaskAnswers, Unreadable, figures
+from millstream.metrics.task.summary import scores
+from millstream.metrics.task.trials import Combine, ModelAnswers, ReadingRules, Unreadable
 
 NAN = float("nan")
 
 
-def answers(*trials: Sequence[float], planned: int | None = None) -> TaskAnswers:
-    """Items by the scores of their trials."""
-    item = [at for at, each in enumerate(trials) for _ in each]
-    score = [value for each in trials for value in each]
-    names = tuple(f"i{at}" for at in range(len(trials)))
-    return TaskAnswers(names, np.array(item, dtype=np.int64), np.array(score), planned or max(map(len, trials)))
+def answers(*trials: Sequence[float], planned: int | None = None, empty: int = 0, cut: int = 0) -> ModelAnswers:
+    """Items by the scores of their trials. The first `empty` answers are empty, the first `cut` cut off."""
+    score = array("d", [value for each in trials for value in each])
+    return ModelAnswers(
+        trials=planned or max(map(len, trials)),
+        items={f"i{at}": at for at in range(len(trials))},
+        item=array("q", [at for at, each in enumerate(trials) for _ in each]),
+        score=score,
+        is_empty=array("b", [at < empty for at in range(len(score))]),
+        is_truncated=array("b", [at < cut for at in range(len(score))]),
+    )
 
 
-def model(name: str, given: TaskAnswers, **fields: Any) -> ModelAnswers:
-    return ModelAnswers(name, given, **fields)
+def model(name: str, given: ModelAnswers, **fields: Any) -> ModelAnswers:
+    return replace(given, name=name, **fields)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +50,7 @@ def test_trials_combine_to_one_figure_an_item_where_half_of_them_have_a_score(
     combine: Combine, unreadable: Unreadable, expected: list[float]
 ) -> None:
     given = answers([1, 1, 0], [1, 0, NAN], [NAN, NAN, NAN], [1, 1, NAN], [1, NAN, NAN])
-    np.testing.assert_allclose(figures(given, combine, unreadable), expected)
+    np.testing.assert_allclose(given.values(ReadingRules(combine, unreadable)), expected)
 
 
 def test_a_mean_has_the_interval_over_items_and_groups_their_own() -> None:
@@ -115,10 +122,10 @@ def test_models_are_compared_over_the_items_that_both_have_a_score_for() -> None
 
 @pytest.mark.parametrize(("silent", "is_worthless"), [(9, False), (10, True), (20, True)])
 def test_half_of_the_answers_without_a_score_leave_the_model_without_one(silent: int, is_worthless: bool) -> None:
-    given = answers(*[[NAN if at < silent else 1.0] for at in range(20)])
+    given = answers(*[[NAN if at < silent else 1.0] for at in range(20)], empty=1)
     other = model("a/y", answers(*[[0.0]] * 20))
     problems = Counter({"the answer names no letter for certain": silent})
-    found = scores([model("a/x", given, empty=1, problems=problems), other], ReadingRules(items=20))
+    found = scores([model("a/x", given, problems=problems), other], ReadingRules(items=20))
     entry = found["models"]["a/x"]
     assert (entry["mean"] is None) == is_worthless
     assert len(found["unmeasured"]) == is_worthless
@@ -148,7 +155,7 @@ def test_a_model_without_a_single_scored_item_measured_nothing() -> None:
 
 def test_errors_of_the_score_function_are_told_apart_from_answers_that_cannot_be_read() -> None:
     problems = Counter({"the score function raised KeyError in t.py line 7: 'total'": 3, "the answer is empty": 1})
-    found = scores([model("a/x", answers(*[[NAN]] * 4), empty=1, problems=problems)], ReadingRules(items=4))
+    found = scores([model("a/x", answers(*[[NAN]] * 4, empty=1), problems=problems)], ReadingRules(items=4))
     (told,) = found["unmeasured"]
     assert "(1 empty, 0 that cannot be read, 3 whose score function raised an error)" in told
     assert "Most often: the score function raised KeyError in t.py line 7: 'total'. Mend the function, then" in told
@@ -165,7 +172,7 @@ def test_a_score_function_that_raises_once_leaves_a_score_that_is_not_whole() ->
 
 
 def test_cut_and_missing_items_are_told_before_the_score() -> None:
-    found = scores([model("a/x", answers(*[[1.0]] * 40), truncated=1)], ReadingRules(items=50))
+    found = scores([model("a/x", answers(*[[1.0]] * 40, cut=1))], ReadingRules(items=50))
     remarks = found["models"]["a/x"]["remarks"]
     assert remarks == [
         "a/x: 1 of its 40 answers (2.5%) are cut off at max_tokens, above 1%.",
@@ -175,7 +182,7 @@ def test_cut_and_missing_items_are_told_before_the_score() -> None:
 
 def test_several_scores_have_a_mean_each() -> None:
     given = answers(*[[1.0], [0.0]] * 10)
-    parts = {"first": given.score, "polite": np.linspace(0, 5, 20), "rare": np.full(20, NAN)}
+    parts = {"first": given.score, "polite": array("d", np.linspace(0, 5, 20)), "rare": array("d", [NAN] * 20)}
     found = scores([model("a/x", given, parts=parts)], ReadingRules())["models"]["a/x"]["scores"]
     assert (found["first"]["mean"], found["polite"]["mean"], found["rare"]["mean"]) == (0.5, 2.5, None)
 
