@@ -34,12 +34,13 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of a model's answers: all, cut off (None: unknown), Other, either or both; of its baseline answers, all
-    and Other; the number of issues with a score, and the reason of each issue without. `is_worthless`: half of the
-    answers or more are cut off or Other. `letters` are those of the readable counts."""
+    """Counts of a model's answers: all, cut off and refused (None: unknown), Other, cut off or Other; of its baseline
+    answers, all and Other; the number of issues with a score, and the reason of each issue without. `is_worthless`:
+    half of the answers or more are cut off or Other. `letters` are those of the readable counts."""
 
     answers: int
     cut: int | None
+    refused: int | None
     other: int
     cut_or_other: int
     baseline: int
@@ -52,12 +53,21 @@ class Coverage:
     letters: Letters | None
     reads: ReadInPart | None
 
+    def percent(self, part: int | None) -> float | None:
+        """Returns how much of all answers this many are; None: not known."""
+        return None if part is None else 100 * part / self.answers
+
+    @property
+    def baseline_other_percent(self) -> float | None:
+        return 100 * self.baseline_other / self.baseline if self.baseline else None
+
 
 def coverage(counts: ModelCounts, readable: ReadableCounts) -> Coverage:
     """Returns the coverage, from all of a model's `counts` and from the `readable` ones."""
     return Coverage(
         answers=int(counts.pooled.sum()),
         cut=None if counts.cut is None else int(counts.cut.sum()),
+        refused=None if counts.refused is None else int(counts.refused.sum()),
         other=int(counts.pooled[..., _OTHER].sum()),
         cut_or_other=cut_or_other(counts),
         baseline=int(counts.pooled[:, 0].sum()),

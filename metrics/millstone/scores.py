@@ -155,8 +155,8 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts, gone: set[str]) -> d
     entry["letters"] = asdict(covered.letters) if covered.letters else None
     entry["read_in_part"] = to_builtins(covered.reads)
     entry["remarks"] = list(remarks(counts.model, covered))
-    if counts.refused is not None:
-        entry["refused"] = int(counts.refused.sum())
+    if covered.refused is not None:
+        entry["refused"] = covered.refused
     if counts.disagreements is not None:
         entry["stance_disagreements"] = counts.disagreements
     entry["complete"] = bool(complete.all())

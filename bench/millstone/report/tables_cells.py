@@ -5,7 +5,7 @@ Owns their columns and words. Knows no score.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ....metrics.millstone.coverage import SILENCE_NOTES
 from ....metrics.millstone.openness import CASES, STANCES
@@ -17,6 +17,21 @@ _MODEL = Column("model", "Model")
 _ISSUE = Column("issue", "Issue")
 _CASE = Column("case", "Case")
 _SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Column("other", "Other", "percent"))
+# What is read in the answers of a model: each column with its cell.
+_READ: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
+    (Column("cut", "Cut off", "count"), lambda model: model.coverage.cut),
+    (Column("cut_percent", "Cut off", "percent"), lambda model: model.coverage.percent(model.coverage.cut)),
+    (Column("other", "Other", "count"), lambda model: model.coverage.other),
+    (Column("other_percent", "Other", "percent"), lambda model: model.coverage.percent(model.coverage.other)),
+    (
+        Column("baseline_other_percent", "Other, baseline", "percent"),
+        lambda model: model.coverage.baseline_other_percent,
+    ),
+    (Column("refused", "Refused", "count"), lambda model: model.coverage.refused),
+    (Column("often", "Issues above 30% Other", "count"), lambda model: len(model.often_refused)),
+    (Column("scored", "Issues with a score", "count"), lambda model: model.coverage.scored),
+    (Column("unscored", "Without", "count"), lambda model: len(model.coverage.unscored)),
+)
 
 
 def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
@@ -42,41 +57,17 @@ def _answers(panel: SurveyFigures) -> Table:
             Column("missing", "Missing", "count"),
             Column("share", "Share missing", "percent"),
             Column("beyond", "Beyond the grid", "count"),
-            Column("cut", "Cut off", "count"),
-            Column("cut_percent", "Cut off", "percent"),
-            Column("other", "Other", "count"),
-            Column("other_percent", "Other", "percent"),
-            Column("baseline_other_percent", "Other, baseline", "percent"),
-            Column("refused", "Refused", "count"),
-            Column("often", "Issues above 30% Other", "count"),
-            Column("scored", "Issues with a score", "count"),
-            Column("unscored", "Without", "count"),
+            *(column for column, _ in _READ),
         ),
         tuple(
             (
                 *(model, gaps.expected, gaps.answered, gaps.missing),
-                *(_percent_of(gaps.missing, gaps.expected), gaps.beyond, *_read(profiles.get(model))),
+                *(100 * gaps.missing / gaps.expected if gaps.expected else None, gaps.beyond),
+                *(cell(profiles[model]) if model in profiles else None for _, cell in _READ),
             )
             for model, gaps in panel.gaps.items()
         ),
     )
-
-
-def _read(model: ModelProfile | None) -> tuple[Cell, ...]:
-    """Returns how many answers were cut off, Other and refused, and how many issues have a score."""
-    if model is None:
-        return (None,) * 9
-    cover, refused = model.coverage, model.raw.refused
-    return (
-        *(cover.cut, _percent_of(cover.cut, cover.answers), cover.other, _percent_of(cover.other, cover.answers)),
-        _percent_of(cover.baseline_other, cover.baseline),
-        *(None if refused is None else int(refused.sum()), len(model.often_refused)),
-        *(cover.scored, len(cover.unscored)),
-    )
-
-
-def _percent_of(part: int | None, whole: int) -> float | None:
-    return None if part is None or not whole else 100 * part / whole
 
 
 def _often_refused(panel: SurveyFigures) -> Table:
