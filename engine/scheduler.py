@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import field
 
-from .attempts.retry import Tries
 from .call import Call, Outcome
 from .call_lookup import CallEncoding as CallEncoding
 from .call_lookup import PendingCall
@@ -22,6 +21,7 @@ from .lanes.lane_queue import LaneStopped
 from .routes import Route as Route
 from .shared_calls import Parts, Waiter
 from .sink import Sink
+from .verdict import Tries
 
 
 class Scheduler(Parts, eq=False, kw_only=True):

@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec import MsgspecError, Struct, field, structs
 
-from .attempts.retry import RetryPolicy, Tries
+from .attempts.retry import RetryPolicy
 from .call import Call, Outcome
 from .call_lookup import CallLookup, PendingCall
 from .endpoint import Hear, Request, Response
@@ -23,6 +23,7 @@ from .lanes.key_gate import Payer, Permit
 from .lanes.lane_queue import LaneStopped
 from .sink import Sink, SinkLine
 from .store.cache import Cache
+from .verdict import Tries
 
 # What the encoder raises for an entry that can't become bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from .attempts.retry import RetryPolicy
 from .endpoint import Fault, Quota
 
 Again = Literal["never", "pending", "now", "otherwise", "soon", "later"]
@@ -64,6 +65,26 @@ class Verdict(Struct, frozen=True):
     pause_s: float = 0.0
     quota: Quota = "keep"
     money: Literal["none", "maybe", "sure"] = "none"
+
+
+class Tries(Struct, gc=False):
+    """The attempts of one call. `attempts` are those that count, `sent` all. `refused_by` has a bit for each API key
+    that has refused the call, `doubted_by` for each that looked dead: key n has bit n."""
+
+    policy: RetryPolicy
+    attempts: int = 0
+    sent: int = 0
+    maybe_billed: int = 0
+    refused_by: int = 0
+    doubted_by: int = 0
+
+    def note(self, verdict: Verdict, key: int) -> None:
+        """Counts a failed attempt with the API key number `key`, from 0."""
+        self.sent += 1
+        self.attempts += verdict.counts
+        self.maybe_billed += verdict.money == "maybe"
+        self.refused_by |= bool(verdict.mark) << key
+        self.doubted_by |= (verdict.mark == "doubted") << key
 
 
 RESTED = Verdict("soon", "nothing")

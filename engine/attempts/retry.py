@@ -13,7 +13,6 @@ from msgspec import Struct
 from ..alike import without_ids
 from ..endpoint import Fault
 from ..fault import StopReason
-from ..verdict import Verdict
 
 # A rejection with one of these statuses concerns the one call's size, not the lane.
 _OF_ONE_CALL = (413, 429)
@@ -62,26 +61,6 @@ class RetryPolicy(Struct, frozen=True):
         failed attempt up to `wait_max_s` (full jitter)."""
         ceiling = min(self.wait_max_s, self.wait_min_s * 2.0**failed_attempts)
         return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
-
-
-class Tries(Struct, gc=False):
-    """The attempts of one call. `attempts` are those that count, `sent` all. `refused_by` has a bit for each API key
-    that has refused the call, `doubted_by` for each that looked dead: key n has bit n."""
-
-    policy: RetryPolicy
-    attempts: int = 0
-    sent: int = 0
-    maybe_billed: int = 0
-    refused_by: int = 0
-    doubted_by: int = 0
-
-    def note(self, verdict: Verdict, key: int) -> None:
-        """Counts a failed attempt with the API key number `key`, from 0."""
-        self.sent += 1
-        self.attempts += verdict.counts
-        self.maybe_billed += verdict.money == "maybe"
-        self.refused_by |= bool(verdict.mark) << key
-        self.doubted_by |= (verdict.mark == "doubted") << key
 
 
 class Breaker:

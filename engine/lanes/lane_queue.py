@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from ..attempts.money import over_budget
-from ..attempts.retry import EarlyStop, Tries
+from ..attempts.retry import EarlyStop
 from ..call import WEB, Reply
 from ..endpoint import Fault, Request
 from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
 from ..limits import Quota, Tokens, declared_quota, pause_of, summed
-from ..verdict import History, Verdict
+from ..verdict import History, Tries, Verdict
 from .key_gate import FULL, Hold, KeyGate, Payer, Permit
 from .waiting_line import Waiting, WaitingLine
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from millstream.engine.attempts.retry import RetryPolicy, Tries
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import FailureKind
 from millstream.engine.endpoint import Action, Fault, Quota
-from millstream.engine.verdict import History, Verdict, verdict
+from millstream.engine.verdict import History, Tries, Verdict, verdict
 
 ROOT = Path(__file__).parent.parent.parent
 FIRST = History()

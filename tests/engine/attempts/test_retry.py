@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from millstream.engine.attempts.retry import Breaker, RetryPolicy, Tries
+from millstream.engine.attempts.retry import Breaker, RetryPolicy
 from millstream.engine.endpoint import Fault
 from millstream.engine.limits import Limit, pause_of
-from millstream.engine.verdict import History, verdict
+from millstream.engine.verdict import History, Tries, verdict
 
 POLICY = RetryPolicy()
 AGAIN = Fault("server_error", "500", "retry", 500)

@@ -16,7 +16,7 @@ from scripted import worst_minute
 from virtual_time import run_virtually
 
 from millstream.engine.attempts.money import CostBudget
-from millstream.engine.attempts.retry import RetryPolicy, Tries
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Fault, Request
 from millstream.engine.events import Events
 from millstream.engine.lane import Lane
@@ -24,7 +24,7 @@ from millstream.engine.lanes.key_gate import KeyGate
 from millstream.engine.lanes.lane_queue import LaneQueue
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Quota, Tokens, declared_quota
-from millstream.engine.verdict import verdict
+from millstream.engine.verdict import Tries, verdict
 from millstream.fixtures.provider import quotas
 
 M = "script/m"
