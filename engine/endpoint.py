@@ -110,8 +110,8 @@ class Fault(Struct, frozen=True):
     """Whether the first repeat needs no back-off."""
     cuts_rate: bool = False
     """Whether an adaptive lane lowers its rate."""
-    attempts_max: int | None = None
-    """A lower limit of attempts than the policy's, for this fault; None: the policy's."""
+    is_repeated_once: bool = False
+    """Whether the call has no third attempt after it, however many the policy allows."""
     usage_tokens: int | None = None
     """The tokens that the provider counted for the attempt, input and output together; None: it did not report them.
     """

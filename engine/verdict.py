@@ -27,7 +27,7 @@ probe shows. `dead_key` and `empty_account` stop the key, `redirect` stops the l
 
 class History(Struct, frozen=True):
     """What counts beside a fault; the defaults are those of a first attempt with the only API key. `attempts`: those
-    before it that counted, `maybe_billed` those that may have been billed; their limits are the policy's.
+    before it that counted, `maybe_billed` those that may have been billed; their limits are those of `policy`.
 
     `is_refused`: the API key has refused the call before, `is_doubted`: because it looked dead. `has_another`: a
     healthy key has not refused it. `has_instead`: the request has another tier of service. `is_suspect`: the key looks
@@ -37,8 +37,7 @@ class History(Struct, frozen=True):
 
     attempts: int = 0
     maybe_billed: int = 0
-    attempts_max: int = 6
-    billed_repeats_max: int = 2
+    policy: RetryPolicy = RetryPolicy()
     is_refused: bool = False
     is_doubted: bool = False
     has_another: bool = False
@@ -93,9 +92,10 @@ RESTED = Verdict("soon", "nothing")
 
 def verdict(fault: Fault, history: History = FIRST) -> Verdict:
     """Returns what follows from an attempt that ended with `fault`."""
-    attempts_max = min(history.attempts_max, fault.attempts_max or history.attempts_max)
+    policy, attempts = history.policy, history.attempts + 1
     billed = history.maybe_billed + fault.is_billed_maybe
-    is_spent = history.attempts + 1 >= attempts_max or billed > history.billed_repeats_max
+    is_spent = attempts >= policy.attempts_max or billed > policy.billed_repeats_max
+    is_spent |= fault.is_repeated_once and attempts > 1
     repeat: Again = "never" if is_spent else "soon" if fault.is_immediate and not history.attempts else "later"
     # Another key may take what this one refuses for the first time, which costs no attempt.
     is_free = history.has_another and not history.is_refused

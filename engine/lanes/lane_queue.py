@@ -143,13 +143,12 @@ class LaneQueue:
 
     def history(self, permit: Permit, tries: Tries, request: Request) -> History:
         """Returns what counts beside the fault of an attempt that has just failed."""
-        key, policy, bit = permit.gate, tries.policy, 1 << permit.gate.number
+        key, bit = permit.gate, 1 << permit.gate.number
         is_paused = key.trouble_since is not None and permit.sent_at > key.trouble_since
         return History(
             tries.attempts,
             tries.maybe_billed,
-            policy.attempts_max,
-            policy.billed_repeats_max,
+            tries.policy,
             is_refused=bool(tries.refused_by & bit),
             is_doubted=bool(tries.doubted_by & bit),
             has_another=bool(_sound(self.keys, tries.refused_by | bit)),

@@ -132,7 +132,7 @@ def broken_answer(why: str) -> Fault:
 
 def empty_answer(what: str, usage: Usage | None) -> Fault:
     tokens = None if usage is None else usage.tokens
-    return Fault("empty", f"200 with {what}", "retry", 200, quota="settle", attempts_max=2, usage_tokens=tokens)
+    return Fault("empty", f"200 with {what}", "retry", 200, quota="settle", is_repeated_once=True, usage_tokens=tokens)
 
 
 def _throttled(response: Response, error: ErrorBody, status: int, detail: str) -> Fault:

@@ -172,9 +172,9 @@ def _fault_of_status(response: Response) -> Fault:
     if pause_s is not None:
         detail = f"{status}: the host asks for a pause of {pause_s:.3g} s"
         # The pause is for all pages of the host; after a short one this page is retried once.
-        return Fault("rate_limited", detail, "retry" if pause_s <= SHORT_PAUSE_S else "never", status, attempts_max=2)
+        return Fault("rate_limited", detail, "retry" if pause_s <= SHORT_PAUSE_S else "never", status)
     if status >= 500:
-        return Fault("server_error", f"{status}: the host failed", "retry", status, attempts_max=2)
+        return Fault("server_error", f"{status}: the host failed", "retry", status)
     if 200 <= status < 400:
         return Fault("empty", f"{status}: an answer without a page", "never", status)
     return Fault("rejected", f"{status}: {_MEANT.get(status, 'the host refuses')}", "never", status)
@@ -207,14 +207,12 @@ def _fault_of(error: Exception, timeout_s: float, *, is_quick: bool) -> Fault:
         case NoHttp():
             return Fault("incomplete", f"the host's answer is no HTTP ({text})", "never")
         case BrokenOff():
-            return Fault("incomplete", f"the host broke off ({text})", again, attempts_max=2)
+            return Fault("incomplete", f"the host broke off ({text})", again)
         case ExchangeError():
-            return Fault("disconnected", f"the host broke off ({text})", again, attempts_max=2)
+            return Fault("disconnected", f"the host broke off ({text})", again)
         case socket.gaierror():
             is_passing = error.errno == socket.EAI_AGAIN
-            return Fault(
-                "dns", f"the host's name leads nowhere ({text})", again if is_passing else "never", attempts_max=2
-            )
+            return Fault("dns", f"the host's name leads nowhere ({text})", again if is_passing else "never")
         case ssl.SSLError():
             return Fault("connect", f"no safe connection to the host ({text})", "never")
         case TimeoutError() if not error.errno:

@@ -41,7 +41,7 @@ BEHIND_A_GATEWAY = Fault("server_error", "502", "retry", 502, is_billed_maybe=Tr
 REJECTED = Fault("rejected", "400", "never", 400)
 NO_PAGE = Fault("empty", "204", "never", 204)
 FORBIDDEN = Fault("rejected", "401", "confirm", 401)
-EMPTY = Fault("empty", "no choices", "retry", 200, quota="settle", attempts_max=2, usage_tokens=30)
+EMPTY = Fault("empty", "no choices", "retry", 200, quota="settle", is_repeated_once=True, usage_tokens=30)
 TOO_LARGE = Fault("too_large", "100 MB", "never", 200, is_billed_maybe=True)
 REDIRECT = Fault("redirect", "302", "stop", 302)
 NO_FILES = Fault("connect", "out of file descriptors", "wait", quota="refund", retry_after_s=1.0)
@@ -154,9 +154,7 @@ def test_the_table(fault: Fault, history: History, expected: Verdict) -> None:
 
 
 def test_what_a_row_leaves_out() -> None:
-    policy = RetryPolicy()
-    nothing = (False,) * 7
-    assert structs.astuple(FIRST) == (0, 0, policy.attempts_max, policy.billed_repeats_max, *nothing, 0.0)
+    assert structs.astuple(FIRST) == (0, 0, RetryPolicy(), *(False,) * 7, 0.0)
     assert structs.astuple(Verdict("never", "nothing")) == ("never", "nothing", True, "", False, 0.0, "keep", "none")
 
 
@@ -171,7 +169,7 @@ FAULTS = st.builds(
     is_billed_maybe=st.booleans(),
     is_immediate=st.booleans(),
     cuts_rate=st.booleans(),
-    attempts_max=st.sampled_from([None, 1, 2, 9]),
+    is_repeated_once=st.booleans(),
     usage_tokens=st.sampled_from([None, 0, 7]),
     is_full=st.booleans(),
 )
@@ -179,8 +177,7 @@ HISTORIES = st.builds(
     History,
     st.integers(0, 8),
     st.integers(0, 4),
-    st.integers(1, 7),
-    st.integers(0, 3),
+    st.builds(RetryPolicy, attempts_max=st.integers(1, 7), billed_repeats_max=st.integers(0, 3)),
     is_refused=st.booleans(),
     is_doubted=st.booleans(),
     has_another=st.booleans(),
@@ -196,9 +193,9 @@ HISTORIES = st.builds(
 def test_an_attempt_after_a_failure_or_refusal_is_within_every_limit(fault: Fault, history: History) -> None:
     decided = verdict(fault, history)
     if decided.counts and decided.again != "never" and fault.action in ("retry", "throttle"):
-        limits = [history.attempts_max, *([fault.attempts_max] if fault.attempts_max else [])]
-        assert history.attempts + 1 < min(limits)
-        assert history.maybe_billed + fault.is_billed_maybe <= history.billed_repeats_max
+        policy = history.policy
+        assert history.attempts + 1 < (min(2, policy.attempts_max) if fault.is_repeated_once else policy.attempts_max)
+        assert history.maybe_billed + fault.is_billed_maybe <= policy.billed_repeats_max
 
 
 @given(FAULTS, HISTORIES)
@@ -257,8 +254,7 @@ def test_a_call_ends_after_its_attempts_whatever_its_keys_do(
         history = History(
             tries.attempts,
             tries.maybe_billed,
-            policy.attempts_max,
-            policy.billed_repeats_max,
+            policy,
             is_refused=bool(tries.refused_by & bit),
             is_doubted=bool(tries.doubted_by & bit),
             has_another=bool(healthy & ~tries.refused_by & ~bit),

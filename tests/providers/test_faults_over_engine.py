@@ -152,24 +152,24 @@ def ended(dialect: Dialect, variants: tuple[Variant, ...], prompts: list[str], f
 def assert_is_as_told(row: FaultRow, end: Ended, prompt: str) -> None:
     """One call that had nothing but this fault, or had it once and was answered."""
     sent, stays, stream = end.received[prompt], prompt.startswith("stays"), prompt.endswith("stream")
-    outcome = end.outcomes.get(prompt)
-    if row.action is None:
+    outcome, fault = end.outcomes.get(prompt), row.fault
+    if fault is None:
         attempts, status = 1, row.recorded[0]
     elif not stays:
         attempts, status = 2, "ok"
     else:
-        most = min(row.attempts_max or POLICY.attempts_max, POLICY.attempts_max)
-        attempts = {"retry": most, "throttle": most, "confirm": 2}.get(row.action, 1)
+        most = 2 if fault.is_repeated_once else POLICY.attempts_max
+        attempts = {"retry": most, "throttle": most, "confirm": 2}.get(fault.action, 1)
         status = row.recorded[-1 if stream else 0] if row.recorded else "pending"
     is_answer = status in ("ok", "refused")
-    assert sent == (1 if row.is_told_how_long and stays else attempts)
+    assert sent == (1 if row.is_paused and stays else attempts)
     assert end.stored[prompt] == is_answer
     if status == "pending":
         assert outcome is None
         return
     assert outcome is not None and (outcome.status, outcome.attempts) == (status, attempts), outcome
-    faulty = 0 if row.action is None else attempts - (0 if stays else 1)
-    assert outcome.maybe_billed == (faulty if row.is_billed_maybe else 0)
+    faulty = attempts - (0 if stays else 1)
+    assert outcome.maybe_billed == (faulty if fault is not None and fault.is_billed_maybe else 0)
     assert (outcome.failure is None) == is_answer and not outcome.cached
 
 
@@ -190,11 +190,12 @@ def assert_quota_is_as_told(row: FaultRow, end: Ended) -> None:
     """What the lane's last minute holds: reserved where it is kept, nothing where it is given back, else as counted."""
     answered = [outcome for outcome in end.outcomes.values() if outcome.reply is not None]
     sent = sum(end.received.values())
-    faults = 0 if row.action is None else sent - len(answered)
+    quota = "keep" if row.fault is None else row.fault.quota
+    faults = 0 if row.fault is None else sent - len(answered)
     counted = [
         OUTPUT_MAX if one.reply is None or one.reply.usage is None else one.reply.usage.output or 0 for one in answered
     ]
-    if row.quota == "settle" and faults:
+    if quota == "settle" and faults:
         # Every answer, empty or not, counts the same tokens; a fault tells one sum of both.
         assert end.requests == sent
         assert end.tokens.total == sum(
@@ -203,8 +204,8 @@ def assert_quota_is_as_told(row: FaultRow, end: Ended) -> None:
             for lasting in ("stays", "passes")
         )
         return
-    assert end.requests == len(answered) + (0 if row.quota == "refund" else faults)
-    assert end.tokens.output == sum(counted) + (0 if row.quota == "refund" else faults * OUTPUT_MAX)
+    assert end.requests == len(answered) + (0 if quota == "refund" else faults)
+    assert end.tokens.output == sum(counted) + (0 if quota == "refund" else faults * OUTPUT_MAX)
 
 
 def assert_no_key_came_to_light(
@@ -246,16 +247,16 @@ def test_a_fault_ends_as_the_table_says_and_brings_no_key_to_light(
     together, alone = asked_of(row, dialect)
     assert together or alone
     if together:
-        lasting = ("stays",) if row.action in (None, "never") else ("stays", "passes")
+        lasting = ("stays",) if row.fault is None or row.fault.action == "never" else ("stays", "passes")
         prompts = [prompt_of(one, variant, stream) for variant, stream in together for one in lasting]
         end = ended(dialect, tuple(variant for variant, _ in together), prompts, tmp_path)
         assert end.stopped is None and sorted(end.received) == sorted(prompts)
         for prompt in prompts:
             assert_is_as_told(row, end, prompt)
-            if row.action is None:
+            if row.fault is None:
                 assert_reply_is_as_told(row, end.outcomes[prompt])
         assert_quota_is_as_told(row, end)
-        assert bool(end.kinds("cut")) == row.cuts_rate
+        assert bool(end.kinds("cut")) == (row.fault is not None and row.fault.cuts_rate)
         assert_no_key_came_to_light(dialect, tmp_path, end, caplog.text, is_given_back=row.name in GIVEN_BACK)
     for number, (variant, stream) in enumerate(alone):
         folder = tmp_path / str(number)
@@ -300,7 +301,8 @@ def test_a_server_that_is_not_there_costs_no_quota_and_in_the_end_stops_the_lane
     kind: str, dialect: Dialect, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (row,) = [row for row in ROWS if row.name == "unreachable"]
-    assert (row.action, row.quota, row.is_billed_maybe, row.recorded) == ("retry", "refund", False, ("connect", "dns"))
+    assert row.fault is not None and row.recorded == ("connect", "dns")
+    assert (row.fault.action, row.fault.quota, row.fault.is_billed_maybe) == ("retry", "refund", False)
     base_url = f"http://127.0.0.1:{closed_port()}" if kind == "connect" else NO_HOST
     caplog.set_level(logging.DEBUG)
     for number, (policy, status, stopped) in enumerate(

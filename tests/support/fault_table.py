@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from millstream.engine.endpoint import Action, Fault, Quota, Response
+from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.faults import MEANINGS, fault_of
 
 COMMAND = "python tests/support/fault_table.py docs/providers.md"
@@ -25,19 +25,12 @@ _QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
 
 class FaultRow(Struct, frozen=True):
     """One row of the table: a fault and what follows from it. `comes` describes what the provider sends, `recorded` has
-    the statuses that a record may get (empty: the call stays pending). `action` None: it counts as an answer.
-    `is_told_how_long`: the provider states how long to wait, and no attempt is counted. The other fields are those
-    of `Fault`."""
+    the statuses that a record may get (empty: the call stays pending). `fault` None: it counts as an answer."""
 
     name: str
     comes: str
     recorded: tuple[str, ...] = ()
-    action: Action | None = None
-    quota: Quota = "keep"
-    is_billed_maybe: bool = False
-    cuts_rate: bool = False
-    attempts_max: int | None = None
-    is_told_how_long: bool = False
+    fault: Fault | None = None
 
     @property
     def statuses(self) -> tuple[int, ...]:
@@ -47,19 +40,23 @@ class FaultRow(Struct, frozen=True):
     def is_of(self, fault: Fault) -> bool:
         """Returns whether the row describes this fault. A fault that ends a lane leaves its call pending, except for a
         redirect."""
-        is_told = fault.retry_after_s is not None
-        is_pending = is_told or (fault.action in ("stop", "confirm") and fault.kind != "redirect")
-        told = (fault.action, fault.quota, fault.is_billed_maybe, fault.cuts_rate, fault.attempts_max)
-        mine = (self.action, self.quota, self.is_billed_maybe, self.cuts_rate, self.attempts_max)
+        is_paused = fault.retry_after_s is not None
+        is_pending = is_paused or (fault.action in ("stop", "confirm") and fault.kind != "redirect")
         is_recorded = not self.recorded if is_pending else fault.kind in self.recorded
-        return told == mine and is_told == self.is_told_how_long and is_recorded
+        return is_recorded and self.fault is not None and _what_follows(fault) == _what_follows(self.fault)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the provider states how long to wait; then no attempt is counted."""
+        return self.fault is not None and self.fault.retry_after_s is not None
 
     @property
     def follows(self) -> str:
-        match self.action:
-            case None:
-                return "it is an answer"
-            case "throttle" if self.is_told_how_long:
+        fault = self.fault
+        if fault is None:
+            return "it is an answer"
+        match fault.action:
+            case "throttle" if self.is_paused:
                 return "the lane waits for the time in the header, `--patience` at most; no attempt is counted"
             case "throttle":
                 return "tried again, and the lane sends less"
@@ -69,69 +66,74 @@ class FaultRow(Struct, frozen=True):
                 return "one probe, then the lane stops"
             case "never":
                 return "never again"
-        if self.attempts_max is not None:
+        if fault.is_repeated_once:
             return "tried again once"
-        return "tried again, and the lane sends less" if self.cuts_rate else "tried again"
+        return "tried again, and the lane sends less" if fault.cuts_rate else "tried again"
 
     @property
     def exit_code(self) -> int:
         """The exit code of a run whose calls all meet this fault."""
-        if self.action is None:
+        if self.fault is None:
             return 0
-        return 4 if self.action in ("stop", "confirm") or self.is_told_how_long else 3
+        return 4 if self.fault.action in ("stop", "confirm") or self.is_paused else 3
 
     @property
     def cells(self) -> tuple[str, ...]:
         statuses = ", ".join(map(str, self.statuses))
         recorded = ", ".join(f"`{status}`" for status in self.recorded) or "pending"
-        billed = "yes" if self.is_billed_maybe else "no"
-        quota = _QUOTAS[self.quota]
+        billed = "yes" if self.fault is not None and self.fault.is_billed_maybe else "no"
+        quota = _QUOTAS["settle" if self.fault is None else self.fault.quota]
         return (self.comes.format(statuses), recorded, self.follows, quota, billed, str(self.exit_code))
 
 
+def _what_follows(fault: Fault) -> Fault:
+    """Returns a fault with what decides, and without all that only describes it."""
+    pause_s = None if fault.retry_after_s is None else 0.0
+    plain = structs.replace(fault, kind="rejected", detail="", status=None, retry_after_s=pause_s, usage_tokens=None)
+    return structs.replace(plain, is_immediate=False, is_full=False)
+
+
+_BROKEN = Fault("server_error", "", "retry")
+_CUT = Fault("incomplete", "", "retry", is_billed_maybe=True)
+_REFUSED = Fault("rejected", "", "never")
+_DEAD_KEY = Fault("rejected", "", "confirm")
+_EMPTY = Fault("empty", "", "retry", quota="settle", is_repeated_once=True)
+_PAUSED = Fault("rate_limited", "", "throttle", retry_after_s=1.0)
+_UNPAID = Fault("rate_limited", "", "stop")
 ROWS = (
-    FaultRow("unreachable", "a connection is refused, a host not found", ("connect", "dns"), "retry", "refund"),
-    FaultRow("hung up", "the connection closes before the answer", ("disconnected",), "retry", is_billed_maybe=True),
     FaultRow(
-        "broken body",
-        "an answer is reset, cut, or shorter than its `Content-Length`",
-        ("incomplete",),
-        "retry",
-        is_billed_maybe=True,
+        "unreachable", "a connection is refused, a host not found", ("connect", "dns"),
+        structs.replace(_BROKEN, quota="refund"),
+    ),
+    FaultRow("hung up", "the connection closes before the answer", ("disconnected",), _CUT),
+    FaultRow("broken body", "an answer is reset, cut, or shorter than its `Content-Length`", ("incomplete",), _CUT),
+    FaultRow("longer body", "an answer is longer than its `Content-Length`: the declared length counts", ("ok",)),
+    FaultRow("late", "no whole answer within the lane's `timeout`", ("timeout",), _CUT),
+    FaultRow(
+        "truncated JSON", "200 with JSON that ends in the middle; of a stream, an event",
+        ("bad_json", "incomplete"), _CUT,
     ),
     FaultRow(
-        "longer body",
-        "an answer is longer than its `Content-Length`: the declared length counts",
-        ("ok",),
-        quota="settle",
+        "error within", "200 with a server's error in it (others: as their code says)", ("server_error",), _BROKEN
     ),
-    FaultRow("late", "no whole answer within the lane's `timeout`", ("timeout",), "retry", is_billed_maybe=True),
+    FaultRow("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), _PAUSED),
+    FaultRow("throttled", "{} without", ("rate_limited",), Fault("rate_limited", "", "throttle", cuts_rate=True)),
+    FaultRow("empty account", "{}, and other answers that say that the account can't pay", (), _UNPAID),
+    FaultRow("server error", "{}", ("server_error",), _BROKEN),
+    FaultRow("overloaded", "{}", ("server_error",), structs.replace(_BROKEN, cuts_rate=True)),
+    FaultRow("gateway", "{}", ("server_error",), _CUT),
+    FaultRow("rejected", "{}", ("rejected",), _REFUSED),
+    FaultRow("dead key", "{}, and other answers that say that the key is not valid", (), _DEAD_KEY),
+    FaultRow("filtered", "a content filter's refusal, whatever its status", ("refused",)),
+    FaultRow("cut by length", "an answer that ends where its tokens did: `truncated`", ("ok",)),
+    FaultRow("empty", "an answer without a choice", ("empty",), _EMPTY),
     FaultRow(
-        "truncated JSON",
-        "200 with JSON that ends in the middle; of a stream, an event",
-        ("bad_json", "incomplete"),
-        "retry",
-        is_billed_maybe=True,
+        "too large", "more than 16 MiB: dropped there", ("too_large",), structs.replace(_REFUSED, is_billed_maybe=True)
     ),
-    FaultRow(
-        "error within", "200 with a server's error in it (others: as their code says)", ("server_error",), "retry"
-    ),
-    FaultRow("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), "throttle", is_told_how_long=True),
-    FaultRow("throttled", "{} without", ("rate_limited",), "throttle", cuts_rate=True),
-    FaultRow("empty account", "{}, and other answers that say that the account can't pay", (), "stop"),
-    FaultRow("server error", "{}", ("server_error",), "retry"),
-    FaultRow("overloaded", "{}", ("server_error",), "retry", cuts_rate=True),
-    FaultRow("gateway", "{}", ("server_error",), "retry", is_billed_maybe=True),
-    FaultRow("rejected", "{}", ("rejected",), "never"),
-    FaultRow("dead key", "{}, and other answers that say that the key is not valid", (), "confirm"),
-    FaultRow("filtered", "a content filter's refusal, whatever its status", ("refused",), quota="settle"),
-    FaultRow("cut by length", "an answer that ends where its tokens did: `truncated`", ("ok",), quota="settle"),
-    FaultRow("empty", "an answer without a choice", ("empty",), "retry", "settle", attempts_max=2),
-    FaultRow("too large", "more than 16 MiB: dropped there", ("too_large",), "never", is_billed_maybe=True),
-    FaultRow("no text", "invalid UTF-8, half a surrogate pair: replaced, the bytes kept", ("ok",), quota="settle"),
-    FaultRow("ended stream", "a stream cut behind its finish reason", ("ok",), quota="settle"),
-    FaultRow("cut stream", "a stream cut before it", ("incomplete",), "retry", is_billed_maybe=True),
-    FaultRow("redirect", "{}: never followed", ("redirect",), "stop"),
+    FaultRow("no text", "invalid UTF-8, half a surrogate pair: replaced, the bytes kept", ("ok",)),
+    FaultRow("ended stream", "a stream cut behind its finish reason", ("ok",)),
+    FaultRow("cut stream", "a stream cut before it", ("incomplete",), _CUT),
+    FaultRow("redirect", "{}: never followed", ("redirect",), Fault("redirect", "", "stop")),
 )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class Weather:
             Fault("connect", "refused", "retry", quota="refund"),
             Fault("disconnected", "keepalive closed", "retry", quota="refund", is_immediate=True),
             Fault("incomplete", "cut", "retry", is_billed_maybe=True),
-            Fault("empty", "no choices", "retry", 200, quota="settle", attempts_max=2, usage_tokens=3),
+            Fault("empty", "no choices", "retry", 200, quota="settle", is_repeated_once=True, usage_tokens=3),
             Fault("rate_limited", "429", "throttle", 429, cuts_rate=True),
             Fault("rate_limited", "429", "throttle", 429, retry_after_s=chance.uniform(0, 30)),
             Fault("connect", "out of files", "wait", quota="refund"),

@@ -95,7 +95,7 @@ def test_a_refusal_takes_its_pause_from_the_limits_beside_it() -> None:
 
 def test_a_fault_may_have_a_lower_limit_of_its_own() -> None:
     tries = Tries(POLICY)
-    empty = Fault("empty", "no choices", "retry", 200, attempts_max=2)
+    empty = Fault("empty", "no choices", "retry", 200, is_repeated_once=True)
     assert may_repeat(tries, empty)
     assert not may_repeat(tries, empty)
 

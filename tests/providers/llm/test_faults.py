@@ -72,7 +72,7 @@ def test_a_status_gets_what_the_table_gives_it_whatever_its_body(row: ProtocolRo
     for status, body, stream in product(MEANINGS, bodies, (False, True)):
         fault = decoded(Response(status, body, stream), row)
         assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == MEANINGS[status], (status, body)
-        assert (fault.quota, fault.status, fault.is_immediate, fault.attempts_max) == ("keep", status, False, None)
+        assert (fault.quota, fault.status, fault.is_immediate, fault.is_repeated_once) == ("keep", status, False, False)
         assert fault.detail.startswith(str(status)) or status == 402
         assert fault.retry_after_s is None
 

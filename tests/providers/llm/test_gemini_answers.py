@@ -144,7 +144,7 @@ def test_an_answer_without_parts_or_candidates_is_settled_and_tried_twice(stream
         bodies += [answer(candidates=[]), {"usageMetadata": USAGE, "modelVersion": "gemini-2.5-flash"}]
     for body in bodies:
         fault = fault_of(streamed(event(body)) if stream else orjson.dumps(body))
-        assert (fault.kind, fault.action, fault.quota, fault.attempts_max) == ("empty", "retry", "settle", 2)
+        assert (fault.kind, fault.action, fault.quota, fault.is_repeated_once) == ("empty", "retry", "settle", True)
         assert fault.usage_tokens == 41
 
 

@@ -115,11 +115,11 @@ def test_an_answer_without_a_refusal_text_is_not_refused() -> None:
 
 def test_empty_choices_are_settled_at_their_usage_and_tried_twice() -> None:
     fault = fault_of(ok(whole(choices=[])))
-    assert (fault.kind, fault.action, fault.quota, fault.attempts_max, fault.usage_tokens) == (
+    assert (fault.kind, fault.action, fault.quota, fault.is_repeated_once, fault.usage_tokens) == (
         "empty",
         "retry",
         "settle",
-        2,
+        True,
         29,
     )
 
@@ -155,7 +155,7 @@ def test_a_200_that_holds_an_error_is_never_ok(body: bytes) -> None:
 
 def test_a_stream_that_ends_with_no_choice_is_empty() -> None:
     fault = fault_of(streamed(USAGE, DONE))
-    assert (fault.kind, fault.quota, fault.attempts_max, fault.usage_tokens) == ("empty", "settle", 2, 22)
+    assert (fault.kind, fault.quota, fault.is_repeated_once, fault.usage_tokens) == ("empty", "settle", True, 22)
     assert fault_of(streamed(USAGE)).kind == "incomplete"
 
 
