@@ -175,13 +175,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line[:-1]
 
 
-def has_torn_tail(path: Path) -> bool:
-    """Whether a file ends within a line, as a kill leaves it; a missing or empty file does not."""
+def torn_tail(path: Path, mended_by: str = "start") -> list[str]:
+    """Returns the sentence on a file that ends within a line, as a kill leaves it; none if it is whole, empty or
+    missing. `mended_by`: what sets the half line aside."""
     if not path.exists():
-        return False
+        return []
     with open_to_read(path) as file:
         size = file.seek(0, os.SEEK_END)
-        return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+        is_whole = size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n"
+    sentence = f"{path.name}: its last line is torn, as a kill leaves it; the next {mended_by} sets it aside"
+    return [] if is_whole else [sentence]
 
 
 def _mend_tail(path: Path) -> None:

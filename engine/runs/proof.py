@@ -17,7 +17,7 @@ from ...format import command_text
 from ..call import Usage
 from ..fault import LocalFault
 from ..folder_file import read_whole
-from .journal import has_torn_tail, is_intact, read_lines
+from .journal import is_intact, read_lines, torn_tail
 from .run_folder import FAILURES, MANIFEST, RECORDS, manifest_hash, specification_hash
 
 WRONGS_KEPT = 1_000
@@ -122,14 +122,7 @@ def whole_lines(
             except (msgspec.MsgspecError, UnicodeError) as error:
                 proof.add(f"{here}: no {what}: {error}")
         yield here, line
-    add_torn_tail(path, proof, mended_by)
-
-
-def add_torn_tail(path: Path, proof: Proof, mended_by: str = "start") -> None:
-    if has_torn_tail(path):
-        proof.torn.append(
-            f"{path.name}: its last line is torn, as a kill leaves it; the next {mended_by} sets it aside"
-        )
+    proof.torn += torn_tail(path, mended_by)
 
 
 def _impossible(record: StatusRecord) -> Iterator[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from ...engine.runs.journal import read_lines
-from ...engine.runs.proof import Proof, add_torn_tail, proof_of
+from ...engine.runs.journal import read_lines, torn_tail
+from ...engine.runs.proof import Proof, proof_of
 from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
 from .notes import ANSWERED, FAILED, RETIRED, Notes
 from .place import BatchPlace
@@ -30,7 +30,7 @@ def prove(place: BatchPlace) -> Proof:
         for path in place.files:
             _look_at_rows(path, tag, notes, done, proof)
     for path in (place.folder / RECORDS, place.folder / FAILURES, *place.retired, *place.files):
-        add_torn_tail(path, proof)
+        proof.torn += torn_tail(path)
     proof.pending = manifest.get("requests", 0) - proof.records - proof.failures
     counts = manifest.get("counts")
     if manifest.get("ended") is None or counts is None:

@@ -13,7 +13,7 @@ from places import small_disk
 from torture import SEED, record, times
 
 from millstream.engine.fault import DamagedJournal, LocalFault
-from millstream.engine.runs.journal import Journal, has_torn_tail, is_intact, read_lines, sealed
+from millstream.engine.runs.journal import Journal, is_intact, read_lines, sealed, torn_tail
 from millstream.engine.spare_room import SpareRoom
 
 # Bytes that a flip can turn into a newline, and text that looks like our own seal, stand in the rows on purpose.
@@ -104,9 +104,9 @@ def test_a_torn_line_of_a_whole_buffer_leaves_the_line_before_it(tmp_path: Path)
 )
 def test_a_file_that_ends_within_a_line_has_a_torn_tail(tmp_path: Path, data: bytes, is_torn: bool) -> None:
     path = tmp_path / "j.jsonl"
-    assert not has_torn_tail(path), "a missing file has none"
+    assert not torn_tail(path), "a missing file has none"
     path.write_bytes(data)
-    assert has_torn_tail(path) is is_torn
+    assert bool(torn_tail(path)) is is_torn
 
 
 def test_lines_with_a_block_that_a_power_cut_kept_from_the_disk_are_set_aside(tmp_path: Path) -> None:
