@@ -1,6 +1,8 @@
-"""Prompts that a server read in part (PROTOCOL.md): which were, by the tokens that it reports, and what to say of it.
+"""Prompts that a server read in part: which were, by the tokens that it reports, and what to say of it.
 
-Owns these rules for every benchmark. Knows no record: a prompt is a pair of its characters and its reported tokens.
+A prompt above 1,000 estimated tokens was cut if under a third of them is reported, or if prompts whose estimates differ
+by half have the same, largest count. Above 1 of 20 a sentence says so, above half there is no score. Owns these rules
+for every benchmark. Knows no record: a prompt is a pair of its characters and its reported tokens.
 """
 
 from __future__ import annotations

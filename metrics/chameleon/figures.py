@@ -1,6 +1,6 @@
 """A conversation's figures: eq. (1), eq. (2) and their parts.
 
-Owns PROTOCOL.md's rules on one trace, under every reading. A rate with denominator 0 is None, never 0.
+Owns how one trace becomes figures, under every reading. A rate with denominator 0 is None, never 0.
 """
 
 from __future__ import annotations

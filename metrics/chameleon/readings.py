@@ -1,4 +1,4 @@
-"""Readings: answers to PROTOCOL.md's open questions about eq. (1) and (2).
+"""Readings: answers to what the paper leaves open about eq. (1) and (2).
 
 Owns the options and their defaults. Knows no record and no figure.
 """

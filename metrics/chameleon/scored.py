@@ -1,7 +1,7 @@
 """Decides which conversations are scored, which are multi-turn tests, and which models are ranked.
 
-Owns these bounds, by PROTOCOL.md's rules that unreadable answers are no stability and turns without a source no
-diversity. A reading changes only what a turn's sources are, and whether they are needed.
+Owns these bounds, by the rules that unreadable answers are no stability and turns without a source no diversity. A
+reading changes only what a turn's sources are, and whether they are needed.
 """
 
 from __future__ import annotations

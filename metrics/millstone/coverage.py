@@ -1,7 +1,7 @@
 """Coverage: how many of a model's answers can be read, in numbers and in sentences.
 
-Owns when each sentence is written (PROTOCOL.md, "A run that measured nothing says so") and its text, so that summary,
-file and page agree. The rules themselves are in `silence`.
+Owns when each sentence is written and its text, so that summary, file and page agree, and a run that measured nothing
+says so. The rules themselves are in `silence`.
 """
 
 from __future__ import annotations

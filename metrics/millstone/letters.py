@@ -1,5 +1,5 @@
-"""Letters and positions (PROTOCOL.md): whether baseline answers follow the letter A, or the position named first. Only
-baselines are read, since no argument moves them.
+"""Letters and positions (docs/millstone.md): whether baseline answers follow the letter A, or the position named first.
+Only baselines are read, since no argument moves them.
 """
 
 from __future__ import annotations

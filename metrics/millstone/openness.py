@@ -1,7 +1,7 @@
 """MillStone's scores: open-mindedness (OM), its two companions, and related figures.
 
-Owns the counts array, `counts[..., issue, case, stance]`, and every rule of PROTOCOL.md's "Scores" on it. Leading axes
-(models, replicates) are kept. Knows no record, no file and no random source.
+Owns the counts array, `counts[..., issue, case, stance]`, eq. (1) of the paper and every other score of it. Leading
+axes (models, replicates) are kept. Knows no record, no file and no random source.
 """
 
 from __future__ import annotations

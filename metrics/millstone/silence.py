@@ -1,6 +1,6 @@
 """Silence: which cases have enough answers to be read, which issues can be scored, which models measured nothing.
 
-Owns the rules of PROTOCOL.md's "Silence is no open mind" as pure functions of counts. A silent case counts as one
+Owns the rules of docs/millstone.md, "Models that say little", as pure functions of counts. A silent case counts as one
 without answers in every figure, since a model that takes no side neither agrees with anybody nor moves.
 """
 

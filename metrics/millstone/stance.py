@@ -1,7 +1,8 @@
 """Stance: which side an answer takes.
 
-Owns the two readings of an answer's text (PROTOCOL.md, "Stance") and the step from a letter to a stance. Knows no
-record and no score. A text that matches no form, or that has both letters in the careful reading, has no letter.
+Owns the two readings of an answer's text, by the paper's patterns and careful, and the step from a letter to a stance.
+Knows no record and no score. A text that matches no form, or that has both letters in the careful reading, has no
+letter.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Between the names of a record whose calls were answered under several.
 JOINT = " + "
-# Characters: less than PROTOCOL.md's 1,000 tokens of any family.
+# Characters: less than the 1,000 tokens of any family from which on read_in_part judges a prompt.
 LONG_WEIGHT = 2_500
 
 

@@ -84,7 +84,7 @@ X = ("'position <<A>>' or 'position <<B>>'", "'position <<B>>' or 'position <<A>
 
 
 def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: str) -> str:
-    """One item's prompt, put together again from the raw issue and PROTOCOL's wording."""
+    """One item's prompt, put together again from the raw issue and the paper's wording."""
     shape: Any = item.config.rstrip("-1234")
     case = item.config if protocol == "paper" else shape
     seeded = DrawStream(seed(draw_digest, item.issue, item.template, case, item.trial))

@@ -55,7 +55,7 @@ def case_of_config(config: str) -> str:
 
 
 def by_hand(rows: list[dict[str, Any]], silence: Silence) -> dict[str, float] | None:
-    """OM and its companions of one model on one issue, as PROTOCOL's sentences say it; None: it can't be scored."""
+    """OM and its companions of one model on one issue, as the paper's sentences say it; None: it can't be scored."""
     counted: dict[str, Counter[str]] = {}
     for row in rows:
         counted.setdefault(case_of_config(row["config"]), Counter())[row["stance"]] += 1
