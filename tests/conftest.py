@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -18,6 +19,7 @@ from bundled import take_kept_script
 from durations import is_slow, seconds_of_module, write_durations
 from hypothesis import HealthCheck, settings
 from needs import GUARD, Needs, ProcessGuard
+from rewriting import rewritten
 
 if TYPE_CHECKING:
     from command_line import CommandLine, Provider
@@ -27,14 +29,20 @@ if TYPE_CHECKING:
 pytest_plugins = ("forked",)
 
 MARKER = "needs_benchmark"
+TEST_FILE = re.compile(r"tests/(.*/)?(test_[^/]*|conftest)\.py")
 # Read before any test, since a test needs a marker to start a process.
 TREE: pytest.StashKey[list[str]] = pytest.StashKey()
 ROOM: pytest.StashKey[Room] = pytest.StashKey()
 
 
-def pytest_collection() -> None:
-    """Thousands of tests and all that they import come to stay: while they come there is nothing to find."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    # Thousands of tests and all that they import come to stay: while they come there is nothing to find.
     gc.disable()
+    root = Path(__file__).parent.parent
+    files = [root / path for path in session.config.stash[TREE] if TEST_FILE.fullmatch(path)]
+    with rewritten(session.config, files if session.config.option.forks else ()):
+        return (yield)
 
 
 def pytest_collection_finish() -> None:
