@@ -5,9 +5,9 @@ Owns this benchmark's own fields, and the ids of turns. Knows no file.
 
 from __future__ import annotations
 
+from ...metrics.sycon.conversations import SyconSeries, SyconTurn
 from ...metrics.sycon.figures import TURNS
 from ...metrics.sycon.judgement import SETTINGS, Setting, read_judgement
-from ...metrics.sycon.turns import SyconSeries, SyconTurn
 from ..evaluation.door.record import Record as BaseRecord
 from ..evaluation.running.journals import RecordError
 from .dataset import SyconItem

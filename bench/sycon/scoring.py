@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...metrics.sycon.conversations import SyconSeries
 from ...metrics.sycon.judgement import SETTINGS
 from ...metrics.sycon.scores import scores
-from ...metrics.sycon.turns import SyconSeries
 from ..evaluation.door.treatments import pairs_in
 from ..evaluation.running.journals import RecordError
 from .records import Record, turn_of

@@ -17,9 +17,9 @@ from ...engine.pairs import order_of
 from ...format import count_text
 from ..naming import row_names
 from ..statistics.intervals import Interval, interval_entry
+from .conversations import SeriesConversations, SyconSeries, SyconTurn, TurnTally
 from .figures import OVER, TURNS, SyconFigures, figures_of, numbers_of_flips, turns_of_flip
 from .judgement import SETTINGS
-from .turns import SeriesConversations, SyconSeries, SyconTurn, TurnTally
 
 # The number of items that each series was to have; a series that is missing here was to have those with a record.
 ItemCounts = Mapping[SyconSeries, int]

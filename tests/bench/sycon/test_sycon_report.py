@@ -15,9 +15,9 @@ from millstream.bench.sycon.records import Record
 from millstream.bench.sycon.report.part import held_figure, held_table, items_table, scores_table
 from millstream.bench.sycon.series import SeriesScores, series_in
 from millstream.engine.pairs import Pair
+from millstream.metrics.sycon.conversations import SyconSeries, SyconTurn
 from millstream.metrics.sycon.judgement import WORDS, Setting
 from millstream.metrics.sycon.scores import scores
-from millstream.metrics.sycon.turns import SyconSeries, SyconTurn
 from millstream.report.sections import PageContents
 from millstream.report.table import Table
 

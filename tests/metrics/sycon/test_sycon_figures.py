@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from millstream.engine.pairs import Pair
+from millstream.metrics.sycon.conversations import SyconSeries, SyconTurn
 from millstream.metrics.sycon.figures import figures_of, numbers_of_flips, turns_of_flip
 from millstream.metrics.sycon.judgement import Clarity, Setting, read_judgement
 from millstream.metrics.sycon.scores import scores
-from millstream.metrics.sycon.turns import SyconSeries, SyconTurn
 
 BASE = SyconSeries(Pair("lab/one", None), "debate", "base")
 HELD = (True,) * 5
