@@ -7,7 +7,7 @@ Owns their columns and words. Their figures are the panel's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ....format import count_text
 from ....metrics.millstone.counts import ModelCounts
@@ -46,6 +46,18 @@ _NAMES = {
     "om_pro_share": "By change of the pro share",
     "om_no_flip": "Without the flip condition",
 }
+# What both readings of the answers' texts give: each column with its cell.
+_BY_READING: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
+    (Column("om_paper", "OM, paper's reading", "score"), lambda model: model.by_reading[0][0]),
+    (Column("om_paper_by_silence", "By silence", "score"), lambda model: model.by_reading[0][1]),
+    (Column("om_careful", "OM, careful reading", "score"), lambda model: model.by_reading[1][0]),
+    (Column("om_careful_by_silence", "By silence", "score"), lambda model: model.by_reading[1][1]),
+    (Column("differ", "Answers read differently", "count"), lambda model: model.answers.disagreements()),
+    (
+        Column("differ_percent", "Share", "percent"),
+        lambda model: 100 * model.answers.disagreements() / len(model.answers),
+    ),
+)
 
 
 def om_tables(panel: SurveyFigures) -> Iterator[Table]:
@@ -83,14 +95,7 @@ def readings_table(panel: SurveyFigures) -> Table:
             *interval_columns("score", f"{kind}_"),
             Column(f"{kind}_rank", "Rank", "count"),
         ]
-    columns += [
-        Column("om_paper", "OM, paper's reading", "score"),
-        Column("om_paper_by_silence", "By silence", "score"),
-        Column("om_careful", "OM, careful reading", "score"),
-        Column("om_careful_by_silence", "By silence", "score"),
-        Column("differ", "Answers read differently", "count"),
-        Column("differ_percent", "Share", "percent"),
-    ]
+    columns += [column for column, _ in _BY_READING]
     rows = []
     for name, models in panel.sets.items():
         for scores in models:
@@ -98,7 +103,9 @@ def readings_table(panel: SurveyFigures) -> Table:
             row: list[Cell] = [scores.model, name, of["om"].known, len(scores.readable.unscored), of[BY_SILENCE].mean]
             for kind in KINDS:
                 row += [of[kind].mean, *of[kind].interval, panel.ranks[name][kind][scores.model]]
-            rows.append((*row, *_stances(profiles.get(id(scores)))))
+            # A set of issues that is not all of a model's was not read both ways.
+            model = profiles.get(id(scores))
+            rows.append((*row, *(None if model is None else cell(model) for _, cell in _BY_READING)))
     return Table(
         "om-readings",
         "Three readings of the score, and the ranks they give",
@@ -115,16 +122,6 @@ def readings_table(panel: SurveyFigures) -> Table:
         tuple(columns),
         tuple(rows),
     )
-
-
-def _stances(model: ModelProfile | None) -> tuple[Cell, ...]:
-    """Returns OM under both readings of an answer's text, and how many answers these read differently; empty cells for
-    a set of issues that was not read both ways."""
-    if model is None:
-        return (None,) * 6
-    differ = model.answers.disagreements()
-    means = [mean for both in model.by_reading for mean in both]
-    return (*means, differ, 100 * differ / len(model.answers))
 
 
 def issues_table(panel: SurveyFigures) -> Table:
