@@ -254,7 +254,7 @@ def settings_for(
 def _given_for(struct: type[Struct], sending: SendingOptions) -> dict[str, Any]:
     """Returns the given options of sending that are fields of this struct, by the fields' names."""
     given = {
-        _FIELDS.get(name, name): Path(value).expanduser() if isinstance(SENDING[name].kind, values.FilePath) else value
+        _FIELDS.get(name, name): Path(value).expanduser() if values.is_path(SENDING[name].kind, value) else value
         for name, value in sending.given().items()
     }
     return {name: value for name, value in given.items() if name in struct.__struct_fields__}

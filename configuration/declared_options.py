@@ -212,7 +212,7 @@ def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:
         value = kept.get(option.name)
         if value is None or value == option.initial or (option.is_several and not value):
             continue
-        arguments[option.name] = Path(value).name if isinstance(option.kind, FilePath) else value
+        arguments[option.name] = Path(value).name if values.is_path(option.kind, value) else value
     return words_of(options, arguments)
 
 
@@ -298,7 +298,7 @@ def _converted(struct: type[_S], arguments: Mapping[str, Any]) -> _S:
 def absolute_value(option: DeclaredOption, value: Any, base: Path) -> Any:
     """Returns one value of an option; of a path the absolute one, which starts at `base` if it is relative. Raises
     UsageError if it names an unknown user's folder."""
-    if not isinstance(option.kind, FilePath):
+    if not values.is_path(option.kind, value):
         return value
     try:
         return str((base / Path(value).expanduser()).absolute())

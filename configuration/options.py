@@ -18,7 +18,7 @@ from .values import (
     AGE,
     ALLOWED_HOST,
     BASE_URL,
-    CACHE_FOLDER,
+    CACHE_PLACE,
     CONCURRENCY,
     MAX_COST,
     PATIENCE,
@@ -60,7 +60,13 @@ class CallOptions(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     cache: Annotated[
-        str | None, Option(CACHE_FOLDER, "DIR", "where answers are kept (default: the user's cache folder)")
+        str | None,
+        Option(
+            CACHE_PLACE,
+            "DIR",
+            "where answers are kept (default: the user's cache folder); redis://HOST[:PORT][/DB]: several machines "
+            "share them through this server",
+        ),
     ] = None
     mode: Annotated[
         str | None,

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..engine.server_address import is_address
 from .benchmark_options import Declaration, Known, RunOptions, listed
 from .configuration import Configuration, configuration_of
 from .declared_options import DeclaredOption, absolute_value
@@ -84,7 +85,7 @@ def read_run_file(
     _check_taken(flags, [*tables_of], benchmarks, path)
     runs = _runs(document, tables_of, folder, base, flags)
     for name in ("cache", "snapshot"):
-        if run.get(name) is not None:
+        if run.get(name) is not None and not is_address(run[name]):
             run[name] = str(base / _expanded(Path(run[name]), document, name))
     # The file is its runs' configuration too, and `resume` reads it again as such.
     return RunFile(runs, SendingOptions(**run, config=str(path.absolute())), configuration)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from ..engine.server_address import FORM, PASSWORD_VARIABLE, USER_VARIABLE, address_of, is_address
+
 NONE = "none"
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -195,6 +197,22 @@ class FilePath(Text):
 
 
 @dataclass(frozen=True)
+class CachePlace(FilePath):
+    """The path of a cache's folder, or the address of a server that several machines share."""
+
+    def read(self, value: object) -> str:
+        text = super().read(value)
+        if "://" in text:
+            address_of(text)
+        return text
+
+
+def is_path(kind: ValueKind[Any], value: object) -> bool:
+    """Whether a value of this kind is a path; that of a cache may also be an address."""
+    return isinstance(kind, FilePath) and not is_address(str(value))
+
+
+@dataclass(frozen=True)
 class Variable:
     """The kind of value that is the variable of a secret, as `env:NAME`; it is read as NAME. A wrong value is in no
     message: it may be the secret itself."""
@@ -324,9 +342,12 @@ TIMEOUT = Duration("a time for a whole call")
 PATIENCE = Duration("a time")
 TEMPERATURE = NumberOrNone("a temperature", 0, 100)
 EFFORT = Text("a reasoning effort, such as none, low or high")
-# Addresses of shared caches are errors.
 CACHE_FOLDER = FilePath(
-    "a local folder (this version has no shared cache behind an address)", re.compile("(?!.*://).*")
+    "a local folder (the default one also has what this machine uses of a shared cache)", re.compile("(?!.*://).*")
+)
+CACHE_PLACE = CachePlace(
+    f"a folder, or the address of a shared cache as {FORM}, without a user or password in it (they are taken from "
+    f"{USER_VARIABLE} and {PASSWORD_VARIABLE})"
 )
 # A sink of an installed package, as NAME or NAME:ARGUMENT, where ARGUMENT is what it is opened with.
 SINK_NAME = Text(

@@ -26,6 +26,8 @@ from .store.entries import StoredAnswer
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
 
+    from .shared.answers import SharedAnswers
+
 
 class CallEncoding(Struct, frozen=True):
     """A call encoded for its provider, with the part of the cache key that all its trials share."""
@@ -73,13 +75,15 @@ class PendingCall(Struct):
 
 
 class CallLookup(Struct, eq=False, kw_only=True):
-    """The look-up of calls in the store, under one mode; `recall` decides which stored entries may be used."""
+    """The look-up of calls in the store, under one mode; `recall` decides which stored entries may be used. `shared`:
+    the answers that several machines share, None where there is no such cache."""
 
     routes: Routes
     recall: CachePolicy
     claims: Claims
     events: Events
     mode: Mode
+    shared: SharedAnswers | None = None
 
     def look_up(self, call: Call, encoded: CallEncoding | None = None) -> Outcome | PendingCall:
         """Returns the outcome if nothing has to be sent (a stored answer, or a call that can't be sent), else the
@@ -96,20 +100,19 @@ class CallLookup(Struct, eq=False, kw_only=True):
             key = key_of(request, call.trial)
         if (stored := self.stored(call, route, key)) is not None:
             return stored
-        if self.mode == "strict":
-            detail = (
-                f"call {key.hex()[:12]} to {call.model} is not in {self.recall.place} and mode strict sends nothing"
-            )
-            return self._unsent(call, Failure("not_cached", detail), key.hex())
+        if self.mode == "strict" and self.shared is None:
+            return self.not_cached(call, key)
         weight, lane = call_weight(call), route.lane
         tokens = route.estimate.tokens_of(call, weight)
+        pending = PendingCall(call, route, request, key, weight, tokens, self.claims.changes)
+        if self.mode == "strict":
+            return pending  # the shared cache is asked for it
         if tokens.input + tokens.output > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
             detail = (
                 f"call {key.hex()[:12]} needs {lack.needed:,} {lack.what}; lane {call.model} admits at most "
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
-        pending = PendingCall(call, route, request, key, weight, tokens, self.claims.changes)
         if lane.budget.limit is not None and route.price is not None and not pending.bounds:
             return self._unsent(call, Failure("rejected", why_unbounded(call, route.price)), key.hex())
         return pending
@@ -131,6 +134,11 @@ class CallLookup(Struct, eq=False, kw_only=True):
             took_ms = entry.response.latency_ms if route.is_page and entry.response is not None else None
             return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True, latency_ms=took_ms)
         return None
+
+    def not_cached(self, call: Call, key: bytes) -> Outcome:
+        """Returns the outcome of a call that mode strict does not find."""
+        detail = f"call {key.hex()[:12]} to {call.model} is not in {self.recall.place} and mode strict sends nothing"
+        return self._unsent(call, Failure("not_cached", detail), key.hex())
 
     def _unsent(self, call: Call, failure: Failure, key: str = "") -> Outcome:
         self.events.tell("unsent", call.model, detail=failure.kind)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -24,10 +25,15 @@ from .own_machine import own_fault_of
 from .shared_calls import At, SharedCall
 from .verdict import RESTED, Verdict, verdict
 
+if TYPE_CHECKING:
+    from .shared.answers import Claim
+
 # Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
 # A waiter that gets its answer before it is stored sends its next call within this time.
 _STORED_AFTER_S = 0.002
+# A call that waits for the shared cache says so each time that this long has passed.
+_SHARED_LOOK_S = 1.0
 
 
 class Flight(SharedCall, eq=False, kw_only=True):
@@ -74,6 +80,42 @@ class Flight(SharedCall, eq=False, kw_only=True):
             self.at = At.CLAIM
             pending.route.lane.rest(self, look_again_in_s(waited_s, patience_s), "lease")
         elif (is_first and claims.changes == pending.changes) or not self._is_stored():
+            self._ask_machines()
+
+    def _ask_machines(self) -> None:
+        """Asks the cache that several machines share: it has the outcome, or lets one machine at a time send the
+        call."""
+        assert self.at in (At.BEGUN, At.CLAIM, At.SHARED), self
+        shared = self.parts.shared
+        if shared is None:
+            self._admit()
+            return
+        self.at = At.SHARED
+        self.pending.route.lane.rest(self, _SHARED_LOOK_S, "shared cache")
+        shared.claim(self.pending.key, self._claimed)
+
+    def _claimed(self, claim: Claim | BaseException) -> None:
+        self._fly(self._go_on, claim)
+
+    def _go_on(self, claim: Claim | BaseException) -> None:
+        """Goes on as the shared cache says. Here too patience has an end, as with another engine of this machine."""
+        assert self.at is At.SHARED, self
+        pending, parts = self.pending, self.parts
+        pending.route.lane.leave(self)
+        if isinstance(claim, BaseException):
+            parts.halt("local_fault", str(claim))
+            raise claim
+        waited_s, patience_s = parts.loop.time() - self.since, self.tries.policy.patience_s
+        if claim == "taken" and waited_s < patience_s:
+            pending.route.lane.rest(self, look_again_in_s(waited_s, patience_s), "lease")
+        elif claim == "stored":
+            if not self._is_stored():
+                self._ask_machines()
+        elif claim == "nothing":
+            outcome = parts.not_cached(pending.call, pending.key)
+            self._write_first(outcome)
+            self._end(outcome)
+        else:
             self._admit()
 
     def _is_stored(self) -> bool:
@@ -109,7 +151,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
             waiter.end(error)
 
     def stopped(self, stop: Stop) -> None:
-        if self.at in (At.LANE, At.PAUSE, At.CLAIM):
+        if self.at in (At.LANE, At.PAUSE, At.CLAIM, At.SHARED):
             self._fly(self._stop, stop)
 
     def _send(self, permit: Permit) -> None:
@@ -208,6 +250,8 @@ class Flight(SharedCall, eq=False, kw_only=True):
     def rested(self) -> None:
         if self.at is At.CLAIM:
             self._fly(self._claim)
+        elif self.at is At.SHARED:
+            self._fly(self._ask_machines)
         elif self.at is At.PAUSE:
             self._fly(self._repeat, RESTED)
 
@@ -303,7 +347,7 @@ class Flight(SharedCall, eq=False, kw_only=True):
                 self.tries.maybe_billed += 1  # the provider may finish it all the same
             else:
                 permit.gate.withdraw(permit, self.parts.loop.time())
-        elif self.at in (At.LANE, At.PAUSE, At.CLAIM):
+        elif self.at in (At.LANE, At.PAUSE, At.CLAIM, At.SHARED):
             self.pending.route.lane.leave(self)
         self._end(asyncio.CancelledError())
 

@@ -34,6 +34,7 @@ class At(Enum):
 
     BEGUN = "begun"
     CLAIM = "waiting for another engine that sends the same call"
+    SHARED = "waiting for the shared cache"
     LANE = "waiting in its lane"
     SENT = "sent"
     PAUSE = "waiting before a repeat"
@@ -229,7 +230,7 @@ class SharedCall(Struct, eq=False, kw_only=True):
     def _kept(self, error: BaseException | None) -> None:
         """Takes the end of storing and writing: the error of one of the two, if there was one. Must not raise, since
         others were stored by the same commit."""
-        outcome, line, parts = self.outcome, self.line, self.parts
+        outcome, line, parts, pending = self.outcome, self.line, self.parts, self.pending
         assert outcome is not None and self.at is At.KEPT, self
         if isinstance(error, LocalFault):
             # The outcome still reaches the journal; nothing more is sent.
@@ -239,8 +240,10 @@ class SharedCall(Struct, eq=False, kw_only=True):
             self._fail_first(error)  # its sink's; the others have their answer
         if line is not None and line.sink is not None and line.sink.fault is not None:
             parts.halt("local_fault", str(line.sink.fault))
+        if parts.shared is not None and pending.route.is_kept and not isinstance(error, LocalFault):
+            parts.shared.put(pending.key)
         if outcome.reply is not None:
-            parts.events.tell("answered", self.pending.call.model, outcome.latency_ms or 0.0, outcome.status)
+            parts.events.tell("answered", pending.call.model, outcome.latency_ms or 0.0, outcome.status)
         self._end(outcome)
 
     def _write_first(self, outcome: Outcome) -> None:
@@ -279,6 +282,8 @@ class SharedCall(Struct, eq=False, kw_only=True):
         self.at = At.OVER
         self._release()
         parts.claims.release(pending.key, self.lease)
+        if parts.shared is not None:
+            parts.shared.leave(pending.key)
         if isinstance(end, BaseException):
             # The call stays pending, so no record will show what was sent for it.
             parts.maybe_billed_pending += self.tries.maybe_billed

@@ -10,10 +10,11 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..engine.attempts.money import CostBudget
 from ..engine.call import WEB, Call, Outcome
@@ -47,6 +48,7 @@ from .web_retrieval import WebRetrieval
 
 if TYPE_CHECKING:
     from ..providers.pages.reader import PageReader
+    from .shared_cache import SharedCache
 
 # Bytes held on the cache's disk: more than the calls in flight can bring at once.
 _SPARE_BYTES = 16 << 20
@@ -80,8 +82,8 @@ class Engine:
             if not isinstance(lane, Lane):
                 raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), got a {type(lane).__name__}")
         if settings is None:
-            folder = None if cache is None else Path(cache)
-            settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost, tier=tier)
+            place = cast("Path | None", cache)  # settings take its text too
+            settings = Settings(lanes=lanes, base_url=base_url, cache=place, mode=mode, max_cost=max_cost, tier=tier)
         self.settings = settings
         self.events = Events()
         self.budget = CostBudget(settings.max_cost, settings.spent)
@@ -89,6 +91,7 @@ class Engine:
         self._process = 0
         self._cache: Cache | None = None
         self._claims: Claims | None = None
+        self._shared: SharedCache | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
         self._reader: PageReader | None = None
@@ -129,6 +132,11 @@ class Engine:
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
+        if settings.server is not None:
+            # Here, since an engine that shares nothing starts sooner without it.
+            from .shared_cache import SharedCache
+
+            self._shared = await SharedCache.open(settings, settings.server, self._cache)
         self._scheduler = Scheduler(
             routes=Routes(self._routing.route, settings.policy.reopened_s),
             cache=self._cache,
@@ -138,7 +146,10 @@ class Engine:
             events=self.events,
             random=Random(),
             recall=recall,
+            shared=None if self._shared is None else self._shared.answers,
         )
+        if self._shared is not None:
+            self._shared.connection.on_lost.append(partial(self.halt, "local_fault"))
         attach_budget(self.budget, settings)
         if settings.measures:
             # The first call of a measurement may be due many seconds later.
@@ -160,6 +171,9 @@ class Engine:
         if self._reader is not None:
             await self._reader.extraction.close()
             self._reader = None
+        if self._shared is not None:
+            await self._shared.close()
+            self._shared = None
         await self._routing.close()
         if self._scheduler is not None:
             self._scheduler.routes.close()

@@ -22,6 +22,7 @@ from ..engine.attempts.retry import RetryPolicy
 from ..engine.lane import Lane
 from ..engine.limits import Quota, declared_quota, summed
 from ..engine.prices import ListedPrice, Price, Prices
+from ..engine.server_address import ServerAddress, address_of, is_address
 from ..engine.store.cache import MODES, Mode
 from ..engine.store.cache_policy import DAY_S
 from ..providers.access import ConfigurationError, ReachSettings, has_default_tier, is_regional, protocol_of
@@ -65,7 +66,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     """The address of every model without one of its own; None: the provider's."""
     cache: Path | None = None
-    """The cache's folder; None: the user's cache folder."""
+    """The cache's folder; None: the user's cache folder. The address of a shared cache, as a text, sets `server`."""
+    server: ServerAddress | None = None
+    """The server of a cache that several machines share; None: there is none. The folder is used beside it."""
     mode: Mode = "record"
     """`live`, `record`, `replay` or `strict`."""
     run_id: str | None = None
@@ -110,6 +113,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     _by_model: Mapping[str, Lane] = {}
 
     def __post_init__(self) -> None:
+        if isinstance(address := getattr(self, "cache"), str) and is_address(address):  # noqa: B009
+            try:
+                force_setattr(self, "server", address_of(address))
+            except ValueError as error:
+                raise ConfigurationError(str(error)) from error
+            force_setattr(self, "cache", None)
         for name in ("cache", "snapshot", "corpus", "budget"):
             if isinstance(place := getattr(self, name), str | Path):
                 force_setattr(self, name, BudgetPlace(Path(place)) if name == "budget" else Path(place))
@@ -134,7 +143,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         # The environment holds keys, and a repr ends in logs and tracebacks.
         lanes = ", ".join(lane.model for lane in self.lanes)
-        return f"<Settings [lanes: {lanes or 'none declared'}; mode {self.mode}; cache {self.cache or 'default'}]>"
+        cache = self.server or self.cache or "default"
+        return f"<Settings [lanes: {lanes or 'none declared'}; mode {self.mode}; cache {cache}]>"
 
     @property
     def variables(self) -> Mapping[str, str]:

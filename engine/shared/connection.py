@@ -19,7 +19,7 @@ from msgspec import Struct
 from ..fault import LocalFault
 from ..missing import missing_module
 from ..remarks import remark, trouble
-from .address import PASSWORD_VARIABLE, USER_VARIABLE, ServerAddress
+from ..server_address import PASSWORD_VARIABLE, USER_VARIABLE, ServerAddress
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection
@@ -31,6 +31,8 @@ _CONNECT_S = 10.0
 # A server that is slow is waited for; one that is silent for this long is taken for gone.
 _DEADLINE_S = 30.0
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 5.0
+# Where nothing is asked for this long, something is: a server that was started anew is to learn soon what it forgot.
+_IDLE_S = 0.5
 
 
 class Script:
@@ -39,6 +41,9 @@ class Script:
     def __init__(self, text: str) -> None:
         self.text = text
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+_ARE_YOU_THERE = Script("#!lua flags=no-writes\nreturn 1")
 
 
 class ServerFull(Exception):
@@ -58,13 +63,21 @@ Reply = bytes | int | Sequence[Any] | None | ServerFull | ConnectionClosed
 Done = Callable[[Reply], None]
 
 
+# Those of a script that depend on when it is sent are made then.
+Arguments = Sequence[bytes] | Callable[[], Sequence[bytes]]
+
+
 class Ask(NamedTuple):
     """One script to run. `done` takes the reply; it must not raise."""
 
     script: Script
-    keys: tuple[bytes, ...]
-    arguments: tuple[bytes, ...]
+    keys: Sequence[bytes]
+    arguments: Arguments
     done: Done
+
+    def command(self) -> tuple[Any, ...]:
+        arguments = self.arguments() if callable(self.arguments) else self.arguments
+        return "EVALSHA", self.script.sha, len(self.keys), *self.keys, *arguments
 
 
 class ServerIdentity(Struct, frozen=True):
@@ -144,9 +157,10 @@ class SharedConnection:
             ) from error
         self._task = asyncio.create_task(self._talk())
 
-    def ask(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes], done: Done) -> None:
-        """Runs a script with the next batch. `done` is called with its reply in a later turn of the loop."""
-        self._asked.append(Ask(script, tuple(keys), tuple(arguments), done))
+    def ask(self, script: Script, keys: Sequence[bytes], arguments: Arguments, done: Done) -> None:
+        """Runs a script with the next batch. `done` is called with its reply in a later turn of the loop. A function
+        that makes the arguments is called each time the script is sent."""
+        self._asked.append(Ask(script, keys, arguments, done))
         self._is_asked.set()
 
     async def reply(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes]) -> Reply:
@@ -178,7 +192,11 @@ class SharedConnection:
             try:
                 if self._link is None:
                     await self._connect()
-                await self._is_asked.wait()
+                try:
+                    async with asyncio.timeout(_IDLE_S):
+                        await self._is_asked.wait()
+                except TimeoutError:
+                    self.ask(_ARE_YOU_THERE, (), (), lambda _: None)
                 await self._send_batch()
             except _troubles(LocalFault) as error:
                 await self._drop()
@@ -209,7 +227,7 @@ class SharedConnection:
         batch = [self._asked.popleft() for _ in range(min(_BATCH_MOST, len(self._asked)))]
         new = {ask.script.sha: ask.script for ask in batch if ask.script.sha not in self._loaded}
         commands: list[tuple[Any, ...]] = [("SCRIPT", "LOAD", script.text) for script in new.values()]
-        commands += [("EVALSHA", ask.script.sha, len(ask.keys), *ask.keys, *ask.arguments) for ask in batch]
+        commands += [ask.command() for ask in batch]
         number = 0
         refused: list[Ask] = []
         refusal: Exception | None = None

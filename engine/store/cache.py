@@ -160,6 +160,16 @@ class Cache:
         failed = StoredFailure(request.identity, time.time(), failure, response, body_hash, url)
         self._put(self._databases[FAILURES], key, encode(failed), size, done, is_last=True, line=line)
 
+    def put_entry(self, key: bytes, entry: StoredAnswer | StoredFailure, done: Done) -> None:
+        """Stores an answer or failure of another cache as it is, with the time at which it was received. `done` is
+        called as in `put`."""
+        response, size = entry.response, 0
+        if response is not None and (size := len(response.body)) >= BODY_APART:
+            response, body_hash = self._apart(response)
+            entry = structs.replace(entry, response=response, body_hash=body_hash)
+        db = self._databases[FAILURES] if isinstance(entry, StoredFailure) else self._db
+        self._put(db, key, encode(entry), size, done, is_last=False)
+
     def _put(
         self, db: Any, key: bytes, value: bytes, size: int, done: Done, *, is_last: bool, line: SinkLine | None = None
     ) -> None:

@@ -18,6 +18,7 @@ from ...bench.evaluation.door.registry import options_of
 from ...configuration.errors import DONE, WITH_FAILURES, UsageError
 from ...engine.fault import LocalFault
 from ...engine.runs.run_folder import FAILURES, RECORDS, holding, note_in_manifest
+from ...engine.server_address import is_address
 from ...engine.store.cache import Cache
 from ...engine.store.run_keys import keys_of
 from ...engine.store.snapshot import Snapshot
@@ -115,8 +116,11 @@ def _cache_of(run: Path, manifest: dict[str, Any], given: str | None) -> Path:
 
 
 def cache_at(folder: str | None) -> Path:
-    """Returns the folder of the cache that was named; None: the user's cache folder."""
-    return Settings(cache=None if folder is None else Path(folder).expanduser()).cache_folder()
+    """Returns the folder of the cache that was named; None, or the address of a shared cache: the user's cache
+    folder."""
+    if folder is None or is_address(folder):
+        return Settings().cache_folder()
+    return Path(folder).expanduser()
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The reasons for which a lane waited, as shares of its last seconds.
 
-Each span is divided in this order: what holds the queue's head, retries, waits for another process's answer, our
-own CPU, full slots, answers under way. Pure arithmetic; reads no clock and no lane.
+Each span is divided in this order: what holds the queue's head, retries, waits for another process's answer and
+for a shared cache, our own CPU, full slots, answers under way. Pure arithmetic; reads no clock and no lane.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ ANSWERS = "answers"
 RETRY = "retry"
 # Another process on the same cache asks the same.
 LEASE = "lease"
+# The server of a shared cache is slow or away.
+SHARED = "shared cache"
 # Pauses between two pages of one host.
 POLITENESS = "politeness"
 # A process that has more than this of a core has no time of its own left.
@@ -28,9 +30,9 @@ LAG_FULL_S = 0.1
 
 class LaneSpan(Struct, frozen=True):
     """A lane in the `length_s` seconds between two looks. `holding`: why the queue's head waits at the end of them,
-    empty: it does not; `retry_s` and `lease_s`: seconds of back-offs, and of waits for leases, that ended, summed over
-    callers. `is_cpu_full`: this process was the bottleneck; `is_only_retrying`: nothing is in flight, and the latest
-    event was a repeat."""
+    empty: it does not; `retry_s`, `lease_s` and `shared_s`: seconds of back-offs, of waits for leases, and of waits for
+    a shared cache, that ended, summed over callers. `is_cpu_full`: this process was the bottleneck; `is_only_retrying`:
+    nothing is in flight, and the latest event was a repeat."""
 
     length_s: float
     holding: str
@@ -40,6 +42,7 @@ class LaneSpan(Struct, frozen=True):
     is_cpu_full: bool
     is_only_retrying: bool = False
     lease_s: float = 0.0
+    shared_s: float = 0.0
 
     def waits(self) -> dict[str, float]:
         """Returns its seconds by the reason for waiting. Looks are many: what holds the queue's head at one of them
@@ -48,12 +51,14 @@ class LaneSpan(Struct, frozen=True):
             return {self.holding or RETRY: self.length_s}
         retry_s = min(self.length_s, self.retry_s / self.concurrency)
         lease_s = min(self.length_s - retry_s, self.lease_s / self.concurrency)
+        shared_s = min(self.length_s - retry_s - lease_s, self.shared_s / self.concurrency)
         rest = ""
         if self.is_cpu_full:
             rest = CPU
         elif self.in_flight > 0:
             rest = CONCURRENCY if self.in_flight >= self.concurrency else ANSWERS
-        seconds = {RETRY: retry_s, LEASE: lease_s, rest: self.length_s - retry_s - lease_s}
+        left_s = self.length_s - retry_s - lease_s - shared_s
+        seconds = {RETRY: retry_s, LEASE: lease_s, SHARED: shared_s, rest: left_s}
         return {reason: each for reason, each in seconds.items() if reason and each > 0}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ...engine.call import WEB
 from ...format import by_kind, clock, dollars, rate_text
 from ...report.text import cut, printable
-from .bottleneck import CONCURRENCY, CPU, LEASE, POLITENESS, RETRY, WaitShare
+from .bottleneck import CONCURRENCY, CPU, LEASE, POLITENESS, RETRY, SHARED, WaitShare
 from .painter import PaintedLine, TextPiece, bar_line, cropped, packed
 from .run_progress import LaneView, RunView
 
@@ -23,6 +23,7 @@ _WORDS = {
     CONCURRENCY: "a free place",
     RETRY: "the next attempt",
     LEASE: "another process that asks the same",
+    SHARED: "the shared cache",
     "breaker": "the server to come back",
     CPU: "our own CPU",
     POLITENESS: "pauses between pages of a host",

@@ -19,7 +19,7 @@ from ...engine.events import Event, Kind
 from ...engine.lanes.lane_queue import LaneQueue
 from ...engine.prices import Price
 from ...engine.scheduler import Route
-from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, LaneSpan, WaitShare, shares
+from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, SHARED, LaneSpan, WaitShare, shares
 
 LOOK_EVERY_S = 0.25
 WINDOW_S = 10.0
@@ -181,6 +181,7 @@ class RunProgress:
             is_cpu_full or (counts.in_flight == 0 and self._is_all_ours(counts)),
             is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
             lease_s=ended.get(LEASE, 0.0),
+            shared_s=ended.get(SHARED, 0.0),
         )
         counts.spans.append(span.waits())
 

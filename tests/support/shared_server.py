@@ -7,7 +7,10 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -82,15 +85,21 @@ class SharedServer:
 
     def say(self, *words: str | bytes) -> bytes:
         """Sends one command and returns the beginning of what the server replied."""
-        parts = [word.encode() if isinstance(word, str) else word for word in words]
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as link:
-            link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
-            return link.recv(1 << 20)
+        with self._replying(*words) as reply:
+            return reply.peek(1 << 16)
 
     def keys(self, pattern: str = "*") -> set[bytes]:
         """The keys that it has."""
-        lines = self.say("KEYS", pattern).split(b"\r\n")
-        return set(lines[2::2])
+        with self._replying("KEYS", pattern) as reply:
+            count = int(reply.readline()[1:])
+            return {reply.read(int(reply.readline()[1:]) + 2)[:-2] for _ in range(count)}
+
+    @contextmanager
+    def _replying(self, *words: str | bytes) -> Iterator[BufferedReader]:
+        parts = [word.encode() if isinstance(word, str) else word for word in words]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as link, link.makefile("rb") as reply:
+            link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+            yield reply
 
     def _answers(self) -> bool:
         try:

@@ -13,7 +13,7 @@ from raw_server import RawServer, Visit
 from shared_server import FORGETTING, KEEPING, REDIS, VALKEY, SharedServer, free_port
 
 from millstream.engine.fault import LocalFault
-from millstream.engine.shared.address import ServerAddress, address_of
+from millstream.engine.server_address import ServerAddress, address_of
 from millstream.engine.shared.connection import ConnectionClosed, Reply, Script, ServerFull, SharedConnection
 
 ECHO = Script("#!lua flags=no-writes\nreturn ARGV[1]")

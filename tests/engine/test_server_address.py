@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.engine.shared.address import ServerAddress, address_of, is_address
+from millstream.engine.server_address import ServerAddress, address_of, is_address
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,301 @@
+"""The answers and final failures that several machines share, and which machine sends a call that none has answered.
+
+Owns what is kept on the server for this: values, leases, the sign of life of each engine. The local cache stands
+before it: a value goes into the local cache before a call uses it, and an answer is put here after it is stored there.
+Knows neither calls nor lanes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+from msgspec import structs
+
+from ..fault import LocalFault
+from ..remarks import remark
+from ..store.cache import Cache
+from ..store.entries import StoredAnswer, StoredFailure, encode, entry_of, failed_of, later_of
+from ..store.lmdb_store import is_sealed, sealed
+from .connection import ConnectionClosed, Reply, Script, ServerFull, SharedConnection
+
+PREFIX = b"millstream:1:"
+_ANSWER, _LEASE, _ENGINE = PREFIX + b"answer:", PREFIX + b"lease:", PREFIX + b"engine:"
+# A value: what it is, when it was received, the entry, a checksum over key and value.
+_HEAD = struct.Struct(">cd")
+_OF_ANSWER, _OF_FAILURE = b"a", b"f"
+_ENTRY_MOST = 64 << 20
+# An engine that gives no sign of life for so long has ended, and another takes its leases over. After a break, which
+# may have kept everybody from giving one, nobody is taken for ended before the same time has passed.
+_ENDED_S = 15.0
+_SIGN_EVERY_S = 5.0
+_LEASE_S = 86_400
+# Values that are on their way to the server.
+_PUTS_MOST, _PUTS_BYTES = 64, 8 << 20
+# For how long a closing engine waits for them.
+_CLOSE_S = 10.0
+
+# Returns a stored value that the caller has not seen, else whether the caller may send the call: _OURS, _TAKEN, or
+# _NOTHING where it never sends. A value of another type counts as none, and so does that of another key (sealed).
+_CLAIM = Script(
+    """#!lua flags=allow-oom
+local stored = redis.pcall('GET', KEYS[1])
+if type(stored) == 'string' and #stored > 13 and string.sub(stored, 1, 9) ~= ARGV[2] then return stored end
+if ARGV[1] == '' then return 2 end
+local holder = redis.call('GET', KEYS[2])
+if holder and holder ~= ARGV[1] then
+  if ARGV[3] == '' or redis.call('EXISTS', ARGV[4] .. holder) == 1 then return 0 end
+end
+redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[5])
+return 1"""
+)
+_TAKEN, _OURS, _NOTHING = 0, 1, 2
+# Keeps a value unless a later one is there, and gives the lease back.
+_PUT = Script(
+    """#!lua
+local there = redis.pcall('GETRANGE', KEYS[1], 0, 8)
+local is_later = type(there) == 'string' and #there == 9 and string.find('af', string.sub(there, 1, 1), 1, true)
+  and struct.unpack('>d', there, 2) > struct.unpack('>d', ARGV[2], 2)
+if not is_later then redis.call('SET', KEYS[1], ARGV[2]) end
+if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
+return 1"""
+)
+_GIVE_BACK = Script(
+    "#!lua flags=allow-oom\nif redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+)
+_SIGN = Script("#!lua flags=allow-oom\nredis.call('SET', KEYS[1], '', 'PX', ARGV[1])")
+_END = Script("#!lua flags=allow-oom\nredis.call('DEL', KEYS[1])")
+
+
+# What the server says about a call: this engine is to send it, another one does, nobody has an answer (where the engine
+# never sends), or there was an answer, which is in the local cache now.
+Claim = Literal["ours", "taken", "nothing", "stored"]
+_CLAIMS: dict[int, Claim] = {_TAKEN: "taken", _OURS: "ours", _NOTHING: "nothing"}
+# Takes what a claim led to: LocalFault if the local cache can't be written.
+Claimed = Callable[[Claim | BaseException], None]
+
+
+class SharedAnswers:
+    """What one engine shares. `sends` False: it asks, and neither claims nor sends. `sign_every_s`, `ended_s`: how
+    often it shows that it lives, and after which silence another counts as ended."""
+
+    def __init__(
+        self,
+        connection: SharedConnection,
+        cache: Cache,
+        *,
+        sends: bool = True,
+        sign_every_s: float = _SIGN_EVERY_S,
+        ended_s: float = _ENDED_S,
+        close_s: float = _CLOSE_S,
+    ) -> None:
+        self._connection = connection
+        self._cache = cache
+        self._engine = os.urandom(12).hex().encode() if sends else b""
+        self._sign_every_s, self._ended_s, self._close_s = sign_every_s, ended_s, close_s
+        # Who asks about which key; None: it has left since.
+        self._questions: dict[bytes, Claimed | None] = {}
+        # The head of the latest value that was of no use to who asked.
+        self._seen: dict[bytes, bytes] = {}
+        self._leases: set[bytes] = set()
+        # Keys whose entry is to be put, in order, and the sizes of those on their way.
+        self._unshared: dict[bytes, None] = {}
+        self._sizes: dict[bytes, int] = {}
+        self._refused = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._timer: asyncio.Handle | None = None
+        self._put_soon: asyncio.Handle | None = None
+
+    def __repr__(self) -> str:
+        state = f"{len(self._questions)} asked, {len(self._leases)} leases, {self._unput} to put"
+        return f"<SharedAnswers {self._connection.address} [{state}]>"
+
+    @property
+    def _unput(self) -> int:
+        return len(self._unshared) + len(self._sizes)
+
+    async def open(self) -> None:
+        """Shows the server that this engine lives."""
+        if self._engine:
+            await self._connection.reply(*self._sign_of_life())
+            self._timer = asyncio.get_running_loop().call_later(self._sign_every_s, self._sign)
+            self._connection.on_again.append(self._again)
+
+    def claim(self, key: bytes, done: Claimed) -> None:
+        """Asks the server about a call. `done` is called in a later turn of the loop, unless the key is left before. If
+        the key is being asked about, `done` takes the place of who asked."""
+        is_asked = key in self._questions
+        self._questions[key] = done
+        if not is_asked:
+            self._ask(key, partial(self._replied, key))
+
+    def leave(self, key: bytes) -> None:
+        """Ends a question, and gives the lease back unless the answer is to be put."""
+        self._seen.pop(key, None)
+        if key in self._questions:
+            self._questions[key] = None
+        elif key in self._leases and key not in self._unshared and key not in self._sizes:
+            self._give_back(key)
+
+    def put(self, key: bytes) -> None:
+        """Lets the server have what the local cache has just stored under a key."""
+        self._unshared[key] = None
+        self._is_idle.clear()
+        self._put_more()
+
+    async def close(self) -> None:
+        """Waits for the values on their way, for a short time, and gives all leases back."""
+        if not self._engine:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            async with asyncio.timeout(self._close_s):
+                await self._is_idle.wait()
+                # After this, no lease of this engine counts.
+                await self._connection.reply(_END, (_ENGINE + self._engine,), ())
+        except TimeoutError:
+            pass
+        if self._put_soon is not None:
+            self._put_soon.cancel()
+        if count := self._unput + self._refused:
+            remark(
+                f"{count:,} answers are in this machine's cache alone: the shared cache {self._connection.address} "
+                f"{'was full' if self._refused else 'did not answer'}, and other machines may send the same calls"
+            )
+
+    # Claims
+
+    def _ask(self, key: bytes, done: Callable[[Reply], None]) -> None:
+        def arguments() -> tuple[bytes, ...]:
+            may_take_over = asyncio.get_running_loop().time() - self._connection.connected_at >= self._ended_s
+            seen = self._seen.get(key, b"")
+            return self._engine, seen, b"1" if may_take_over else b"", _ENGINE, b"%d" % _LEASE_S
+
+        self._connection.ask(_CLAIM, (_ANSWER + key, _LEASE + key), arguments, done)
+
+    def _replied(self, key: bytes, reply: Reply) -> None:
+        done = self._questions.pop(key)
+        if isinstance(reply, bytes):
+            self._take(key, reply, done)
+        elif isinstance(reply, int):
+            claim = _CLAIMS[reply]
+            if claim == "ours":
+                self._leases.add(key)
+                if done is None:
+                    self._give_back(key)
+            if done is not None:
+                done(claim)
+
+    def _take(self, key: bytes, value: bytes, done: Claimed | None) -> None:
+        """Writes a value of the server into the local cache. One that can't be read is asked past."""
+        if done is None:
+            return
+        self._seen[key] = value[: _HEAD.size]
+        entry = value_entry(key, value)
+        if entry is None:
+            self.claim(key, done)
+            return
+        self._questions[key] = done
+        self._cache.put_entry(key, entry, partial(self._stored, key))
+
+    def _stored(self, key: bytes, error: BaseException | None) -> None:
+        done = self._questions.pop(key)
+        if done is not None:
+            done("stored" if error is None else error)
+
+    def _give_back(self, key: bytes) -> None:
+        self._leases.discard(key)
+        self._connection.ask(_GIVE_BACK, (_LEASE + key,), (self._engine,), _ignored)
+
+    # Answers
+
+    def _put_more(self) -> None:
+        if self._put_soon is None:
+            self._put_soon = asyncio.get_running_loop().call_soon(self._put_now)
+
+    def _put_now(self) -> None:
+        """Sends values as far as few enough are on their way; the others stay in the local cache until then."""
+        self._put_soon = None
+        while self._unshared and len(self._sizes) < _PUTS_MOST and sum(self._sizes.values()) < _PUTS_BYTES:
+            key = next(iter(self._unshared))
+            del self._unshared[key]
+            if (value := self._value(key)) is None:
+                self._give_back(key)
+                continue
+            self._sizes[key] = len(value)
+            keys = (_ANSWER + key, _LEASE + key)
+            self._connection.ask(_PUT, keys, (self._engine, value), partial(self._put_replied, key))
+        if not self._unput:
+            self._is_idle.set()
+
+    def _value(self, key: bytes) -> bytes | None:
+        """Returns what the local cache has under a key, as the server keeps it."""
+        try:
+            later = later_of(self._cache.get(key), self._cache.failure(key))
+        except LocalFault:
+            return None
+        return None if later is None else value_of(key, later)
+
+    def _put_replied(self, key: bytes, reply: Reply) -> None:
+        if isinstance(reply, ConnectionClosed):
+            return
+        self._sizes.pop(key, None)
+        if isinstance(reply, ServerFull):
+            if not self._refused:
+                remark(
+                    f"the shared cache {self._connection.address} is full: answers stay in this machine's cache, and "
+                    f"other machines may send the same calls; give its server more memory"
+                )
+            self._refused += 1
+            self._give_back(key)
+        self._leases.discard(key)
+        self._put_more()
+
+    # Signs of life
+
+    def _sign_of_life(self) -> tuple[Script, tuple[bytes], tuple[bytes]]:
+        return _SIGN, (_ENGINE + self._engine,), (b"%d" % (1000 * self._ended_s),)
+
+    def _sign(self) -> None:
+        if not self._connection.is_away:
+            self._connection.ask(*self._sign_of_life(), _ignored)
+        self._timer = asyncio.get_running_loop().call_later(self._sign_every_s, self._sign)
+
+    def _again(self, is_new: bool) -> None:
+        """Shows after a break that this engine lives; to a server that was started anew, also which calls it sends."""
+        self._connection.ask(*self._sign_of_life(), _ignored)
+        if is_new:
+            for key in self._leases:
+                self._ask(key, _ignored)
+
+
+def _ignored(reply: Reply) -> None:
+    pass
+
+
+def value_of(key: bytes, entry: StoredAnswer | StoredFailure) -> bytes:
+    """Returns the bytes under which the server keeps an entry, with its body inside."""
+    kind = _OF_FAILURE if isinstance(entry, StoredFailure) else _OF_ANSWER
+    packed = zlib.compress(encode(structs.replace(entry, body_hash=b"")), 1)
+    return sealed(key, _HEAD.pack(kind, entry.received_at) + packed)
+
+
+def value_entry(key: bytes, value: bytes) -> StoredAnswer | StoredFailure | None:
+    """Returns the entry of a value; None if it is damaged, or none of ours."""
+    if not is_sealed(key, value) or len(value) < _HEAD.size:
+        return None
+    unpacker = zlib.decompressobj()
+    try:
+        packed = unpacker.decompress(value[_HEAD.size : -4], _ENTRY_MOST)
+    except zlib.error:
+        return None
+    if not unpacker.eof:
+        return None
+    return failed_of(packed) if value[:1] == _OF_FAILURE else entry_of(packed)
