@@ -42,7 +42,14 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
         (*OPEN, "--rpm", "2e12"),
         '--rpm: expected a number of requests a minute, 1 to 1,000,000,000,000, got "2e12"',
     ),
-    "a shared cache": ((*OPEN, "--cache", "redis://h:1/0"), "--cache: expected a local folder (this version"),
+    "a password in an address": (
+        (*OPEN, "--cache", "redis://:pw@h:1/0"),
+        "--cache: expected a folder, or the address of a shared cache as redis://HOST[:PORT][/DB], or rediss:// with "
+        "TLS, without a user or password in it (they are taken from MILLSTREAM_CACHE_USER and "
+        "MILLSTREAM_CACHE_PASSWORD), got",
+    ),
+    "another kind of server": ((*OPEN, "--cache", "memcached://h"), "--cache: expected a folder, or the address of a"),
+    "a server to look into": (("cache", "stats", "--cache", "redis://h"), "--cache: expected a local folder (the"),
     "templates beyond six": ((*OPEN, "--templates", "7"), "--templates: expected a whole number of templates, 1 to 6"),
     "no trials": ((*OPEN, "--trials", "0"), "--trials: expected a whole number of trials"),
     "an unknown stance": ((*OPEN, "--stance", "bold"), "--stance: expected one of paper, careful"),
