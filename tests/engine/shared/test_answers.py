@@ -26,8 +26,8 @@ ANSWER = StoredAnswer("script://", b"{}", 7, 0, 1_700_000_000.5, Response(200, b
 FAILURE = StoredFailure("script://", 1_700_000_001.5, Failure("rejected", "400", 400), None)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Any:
+@pytest.fixture(name="server")
+def running_server(tmp_path: Path) -> Any:
     with SharedServer(tmp_path / "server") as running:
         yield running
 
@@ -62,6 +62,15 @@ async def claimed(of: Machine, key: bytes = KEY) -> object:
     future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     of.answers.claim(key, future.set_result)
     return await future
+
+
+async def put(into: Machine, entry: StoredAnswer | StoredFailure) -> None:
+    """Stores an entry in one machine's cache and on the server."""
+    stored = asyncio.Event()
+    into.cache.put_entry(KEY, entry, lambda _: stored.set())
+    await stored.wait()
+    into.answers.put(KEY)
+    await until(lambda: "0 to put" in repr(into.answers))
 
 
 @pytest.mark.parametrize("kind", [VALKEY, REDIS])
@@ -176,11 +185,7 @@ def test_an_entry_comes_to_the_other_machine_as_it_is(
     tmp_path: Path, server: SharedServer, entry: StoredAnswer | StoredFailure
 ) -> None:
     async def work(first: Machine, second: Machine) -> None:
-        stored = asyncio.Event()
-        first.cache.put_entry(KEY, entry, lambda _: stored.set())
-        await stored.wait()
-        first.answers.put(KEY)
-        await until(lambda: len(server.keys("*answer*")) == 1)
+        await put(first, entry)
         assert await claimed(second) == "stored"
         for each in (first, second):
             got = each.cache.failure(KEY) if isinstance(entry, StoredFailure) else each.cache.get(KEY)
@@ -198,11 +203,7 @@ def test_an_entry_comes_to_the_other_machine_as_it_is(
 def test_an_earlier_answer_takes_no_later_ones_place(tmp_path: Path, server: SharedServer) -> None:
     async def work(first: Machine, second: Machine) -> None:
         for each, entry in ((first, FAILURE), (second, ANSWER)):
-            stored = asyncio.Event()
-            each.cache.put_entry(KEY, entry, lambda _, stored=stored: stored.set())  # type: ignore[misc]
-            await stored.wait()
-            each.answers.put(KEY)
-            await until(lambda each=each: "0 to put" in repr(each.answers))
+            await put(each, entry)
 
     with_machines(server, tmp_path, work)
     key = b"millstream:1:answer:" + KEY
