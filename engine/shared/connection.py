@@ -43,6 +43,14 @@ class Script:
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
+# All that scripts do, so that a user without the right to it is refused at once.
+_PROOF = Script(
+    """#!lua flags=allow-oom
+redis.call('SET', KEYS[1], '', 'PX', 1000)
+return {redis.call('GET', KEYS[1]), redis.call('GETRANGE', KEYS[1], 0, 8), redis.call('EXISTS', KEYS[1]),
+  redis.call('DEL', KEYS[1])}"""
+)
+_PROOF_KEY = b"millstream:1:proof"
 _ARE_YOU_THERE = Script("#!lua flags=no-writes\nreturn 1")
 
 
@@ -277,12 +285,16 @@ class SharedConnection:
                 await link.send_command("CONFIG", "GET", "save", check_health=False)
                 saves = await _reply_of(link)
             self._check(info)
+            async with asyncio.timeout(_CONNECT_S):
+                for command in (("SCRIPT", "LOAD", _PROOF.text), ("EVALSHA", _PROOF.sha, 1, _PROOF_KEY)):
+                    await link.send_command(*command, check_health=False)
+                    await link.read_response()
         except BaseException as error:
             await link.disconnect(nowait=True)
-            if _is_about_rights(error):
+            if _is_refusal(error):
                 raise LocalFault(
                     f"the server of the shared cache {address} refuses this user ({_reason(error)}): set "
-                    f"{USER_VARIABLE} and {PASSWORD_VARIABLE}"
+                    f"{USER_VARIABLE} and {PASSWORD_VARIABLE}, or its rights"
                 ) from error
             raise
         if is_first and info.get("aof_enabled") == "0" and isinstance(saves, list) and saves[1:] == [b""]:
@@ -347,10 +359,10 @@ def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or "no answer in time"
 
 
-def _is_about_rights(error: BaseException) -> bool:
-    from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissionError
+def _is_refusal(error: BaseException) -> bool:
+    from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
 
-    return isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError)
+    return isinstance(error, AuthenticationError | AuthorizationError | ResponseError)
 
 
 def _parsed(info: bytes) -> dict[str, str]:

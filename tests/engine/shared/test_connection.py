@@ -54,8 +54,8 @@ def test_what_is_asked_in_one_turn_goes_out_together_and_in_order(tmp_path: Path
     with SharedServer(tmp_path, kind=kind) as server:
         assert connected(server.address, work) == [b"%d" % number for number in range(3000)]
         stats = server.say("INFO", "commandstats").decode()
-        assert "cmdstat_evalsha:calls=3000," in stats
-        assert "cmdstat_script|load:calls=1," in stats
+        assert "cmdstat_evalsha:calls=3001," in stats  # and the proof of rights
+        assert "cmdstat_script|load:calls=2," in stats
 
 
 def test_a_script_that_a_killed_server_did_not_answer_is_run_again_when_it_is_back(
@@ -207,9 +207,22 @@ def test_a_wrong_password_is_refused_with_the_names_of_the_variables_and_without
         for options in ({}, {"password": "wrong-one"}, {"user": "somebody", "password": "wrong-one"}):
             line = refusal(server.address, **options)
             assert line.startswith(f"the server of the shared cache {server.address}/0 refuses this user (")
-            assert line.endswith("): set MILLSTREAM_CACHE_USER and MILLSTREAM_CACHE_PASSWORD")
+            assert line.endswith("): set MILLSTREAM_CACHE_USER and MILLSTREAM_CACHE_PASSWORD, or its rights")
             assert "wrong-one" not in line
         assert "right-one" not in repr(SharedConnection(address_of(server.address), password="right-one"))
+
+
+def test_a_user_without_the_rights_that_scripts_need_is_refused_and_one_with_them_is_enough(tmp_path: Path) -> None:
+    async def work(connection: SharedConnection) -> Reply:
+        return await connection.reply(ECHO, (), (b"1",))
+
+    rights = ["+evalsha", "+script|load", "+info", "+select", "+get", "+getrange", "+set", "+exists", "+del"]
+    with SharedServer(tmp_path) as server:
+        for left_out in ("+evalsha", "+script|load", "+info", "+set"):
+            server.say("ACL", "SETUSER", "some", "reset", "on", ">pw", "~millstream:1:*", *(set(rights) - {left_out}))
+            assert "refuses this user (" in refusal(server.address, user="some", password="pw")
+        server.say("ACL", "SETUSER", "some", "reset", "on", ">pw", "~millstream:1:*", *rights)
+        assert connected(server.address + "/1", work, user="some", password="pw") == b"1"
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
