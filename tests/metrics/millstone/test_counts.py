@@ -160,3 +160,25 @@ def test_an_answer_takes_some_thirteen_bytes() -> None:
         tracemalloc.stop()
     assert many - few < 20_000 * 13 * 1.2
     assert counts_of(tally.models()[0]).pooled.sum() == 20_015
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["drones", "Olympics"]),
+            st.integers(1, 6),
+            st.sampled_from(["baseline", "balanced-2"]),
+            st.integers(0, 2),
+        ),
+        max_size=30,
+    )
+)
+def test_each_answer_that_stands_there_twice_is_named_once(ids: list[tuple[str, int, str, int]]) -> None:
+    tally = AnswerTally()
+    for issue, template, config, trial in ids:
+        tally.add(Pair("x/a", None), issue, template, config, trial, ("pro", None, None))
+    twice = sorted("/".join(map(str, each)) for each in set(ids) if ids.count(each) > 1)
+    assert sorted(name for answers in tally.models() for name in answers.repeated()) == twice
+    assert repr(tally) == (
+        f"<AnswerTally [Models: {len(ids) > 0:d}, Issues: {len({each[0] for each in ids})}, Answers: {len(ids)}]>"
+    )
