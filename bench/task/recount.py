@@ -48,12 +48,12 @@ def _add(model: ModelAnswers, record: Record) -> None:
         problem = (record.problem or "no score").splitlines()[0][:_PROBLEM_CHARS_MAX]
         is_listed = problem in model.problems or len(model.problems) < _PROBLEMS_MAX
         model.problems[problem if is_listed else "others"] += 1
-    for name, value in (record.scores or {}).items():
-        column = model.parts.setdefault(name, array("d"))
-        column.extend([np.nan] * (model.count - 1 - len(column)))
-        column.append(_number(value))
-    for column in model.parts.values():
-        column.extend([np.nan] * (model.count - len(column)))
+    parts = record.scores or {}
+    for name in parts:
+        if name not in model.parts:
+            model.parts[name] = array("d", [np.nan] * (model.count - 1))
+    for name, column in model.parts.items():
+        column.append(_number(parts.get(name)))
 
 
 def _number(value: float | None) -> float:
