@@ -36,7 +36,7 @@ _ENDED_S = 15.0
 _SIGN_EVERY_S = 5.0
 _LEASE_S = 86_400
 # Values that are on their way to the server.
-_PUTS_MOST, _PUTS_BYTES = 64, 8 << 20
+_PUTS_MOST, _PUTS_BYTES = 512, 8 << 20
 # For how long a closing engine waits for them.
 _CLOSE_S = 10.0
 
@@ -110,7 +110,6 @@ class SharedAnswers:
         self._is_idle = asyncio.Event()
         self._is_idle.set()
         self._timer: asyncio.Handle | None = None
-        self._put_soon: asyncio.Handle | None = None
 
     def __repr__(self) -> str:
         state = f"{len(self._questions)} asked, {len(self._leases)} leases, {self._unput} to put"
@@ -147,7 +146,7 @@ class SharedAnswers:
         """Lets the server have what the local cache has just stored under a key."""
         self._unshared[key] = None
         self._is_idle.clear()
-        self._put_more()
+        asyncio.get_running_loop().call_soon(self._put_more)
 
     async def close(self) -> None:
         """Waits for the values on their way, for a short time, and gives all leases back."""
@@ -155,15 +154,14 @@ class SharedAnswers:
             return
         if self._timer is not None:
             self._timer.cancel()
+        wait_s = self._close_s if self._unput or not self._connection.is_away else 0.0
         try:
-            async with asyncio.timeout(self._close_s):
+            async with asyncio.timeout(wait_s):
                 await self._is_idle.wait()
                 # After this, no lease of this engine counts.
                 await self._connection.reply(_END, (_ENGINE + self._engine,), ())
         except TimeoutError:
             pass
-        if self._put_soon is not None:
-            self._put_soon.cancel()
         if count := self._unput + self._refused:
             remark(
                 f"{count:,} answers are in this machine's cache alone: the shared cache {self._connection.address} "
@@ -217,19 +215,16 @@ class SharedAnswers:
     # Answers
 
     def _put_more(self) -> None:
-        if self._put_soon is None:
-            self._put_soon = asyncio.get_running_loop().call_soon(self._put_now)
-
-    def _put_now(self) -> None:
         """Sends values as far as few enough are on their way; the others stay in the local cache until then."""
-        self._put_soon = None
-        while self._unshared and len(self._sizes) < _PUTS_MOST and sum(self._sizes.values()) < _PUTS_BYTES:
+        size = sum(self._sizes.values())
+        while self._unshared and len(self._sizes) < _PUTS_MOST and size < _PUTS_BYTES:
             key = next(iter(self._unshared))
             del self._unshared[key]
             if (value := self._value(key)) is None:
                 self._give_back(key)
                 continue
             self._sizes[key] = len(value)
+            size += len(value)
             keys = (_ANSWER + key, _LEASE + key)
             self._connection.ask(_PUT, keys, (self._engine, value), partial(self._put_replied, key))
         if not self._unput:

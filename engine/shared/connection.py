@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct
-
 from ..fault import LocalFault
 from ..missing import missing_module
 from ..remarks import remark, trouble
@@ -58,10 +56,6 @@ class ServerFull(Exception):
     """A script was refused because the server has no memory left."""
 
 
-class _NotReady(ConnectionError):
-    """The server is about to serve."""
-
-
 class ConnectionClosed(Exception):
     """A script was not answered before the engine closed."""
 
@@ -69,8 +63,6 @@ class ConnectionClosed(Exception):
 # What a script returned, or why it has no reply.
 Reply = bytes | int | Sequence[Any] | None | ServerFull | ConnectionClosed
 Done = Callable[[Reply], None]
-
-
 # Those of a script that depend on when it is sent are made then.
 Arguments = Sequence[bytes] | Callable[[], Sequence[bytes]]
 
@@ -86,15 +78,6 @@ class Ask(NamedTuple):
     def command(self) -> tuple[Any, ...]:
         arguments = self.arguments() if callable(self.arguments) else self.arguments
         return "EVALSHA", self.script.sha, len(self.keys), *self.keys, *arguments
-
-
-class ServerIdentity(Struct, frozen=True):
-    """What a server is, at the time of the loop at which it was read. `run_id` changes whenever it is started; its real
-    uptime is up to a second more than `uptime_s`."""
-
-    run_id: str
-    uptime_s: float
-    read_at: float
 
 
 class SharedConnection:
@@ -117,7 +100,8 @@ class SharedConnection:
         self.connected_at = 0.0
         self._credentials = user, password
         self._deadline_s = deadline_s
-        self._identity: ServerIdentity | None = None
+        # Which start of the server this is, and when that was by the loop's time: up to a second earlier.
+        self._run_id, self._started_at = "", 0.0
         self._link: Connection | None = None
         self._loaded: set[str] = set()
         self._asked: deque[Ask] = deque()
@@ -138,21 +122,12 @@ class SharedConnection:
     @property
     def uptime_s(self) -> float:
         """Returns for how long the server has been running, or up to a second less."""
-        assert self._identity is not None
-        return self._identity.uptime_s + asyncio.get_running_loop().time() - self._identity.read_at
+        return asyncio.get_running_loop().time() - self._started_at
 
     async def open(self) -> None:
         """Connects. Raises LocalFault if the server can't be reached, or is not fit to be shared."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self.patience_s
         try:
-            while self._link is None:
-                try:
-                    await self._connect(is_first=True)
-                except _NotReady:
-                    if loop.time() > until:
-                        raise
-                    await asyncio.sleep(_PAUSE_MIN_S)
+            await self._connect(is_first=True)
         except ImportError as error:
             name = missing_module(error) or "redis"
             raise LocalFault(
@@ -264,7 +239,9 @@ class SharedConnection:
 
     async def _connect(self, *, is_first: bool = False) -> None:
         from redis.asyncio import Connection, SSLConnection
+        from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
 
+        saves: Any = None
         address, (user, password) = self.address, self._credentials
         kind = SSLConnection if address.is_tls else Connection
         link = kind(
@@ -280,18 +257,15 @@ class SharedConnection:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 await link.connect()  # type: ignore[no-untyped-call]
-                await link.send_command("INFO", check_health=False)
-                info = _parsed(await link.read_response())
-                await link.send_command("CONFIG", "GET", "save", check_health=False)
-                saves = await _reply_of(link)
-            self._check(info)
-            async with asyncio.timeout(_CONNECT_S):
-                for command in (("SCRIPT", "LOAD", _PROOF.text), ("EVALSHA", _PROOF.sha, 1, _PROOF_KEY)):
-                    await link.send_command(*command, check_health=False)
-                    await link.read_response()
+                info = _parsed(await _reply_to(link, "INFO"))
+                self._check(info)
+                with suppress(ResponseError):  # some servers show their settings to nobody
+                    saves = await _reply_to(link, "CONFIG", "GET", "save")
+                await _reply_to(link, "SCRIPT", "LOAD", _PROOF.text)
+                await _reply_to(link, "EVALSHA", _PROOF.sha, 1, _PROOF_KEY)
         except BaseException as error:
             await link.disconnect(nowait=True)
-            if _is_refusal(error):
+            if isinstance(error, AuthenticationError | AuthorizationError | ResponseError):
                 raise LocalFault(
                     f"the server of the shared cache {address} refuses this user ({_reason(error)}): set "
                     f"{USER_VARIABLE} and {PASSWORD_VARIABLE}, or its rights"
@@ -302,15 +276,15 @@ class SharedConnection:
                 f"the server of the shared cache {address} writes nothing to its disk: after a restart it has no "
                 f"answers and no quotas, and calls that other machines have answered are sent again"
             )
-        before, now = self._identity, asyncio.get_running_loop().time()
-        self._identity = ServerIdentity(info["run_id"], float(info["uptime_in_seconds"]), now)
+        before, now = self._run_id, asyncio.get_running_loop().time()
+        self._run_id, self._started_at = info["run_id"], now - float(info["uptime_in_seconds"])
         self._link, self._loaded, self.connected_at = link, set(), now
-        if before is not None:
+        if not is_first:
             for listener in self.on_again:
-                listener(before.run_id != self._identity.run_id)
+                listener(before != self._run_id)
 
     def _check(self, info: dict[str, str]) -> None:
-        """Raises LocalFault if the server is not fit to be shared, _NotReady while it reads its data from disk."""
+        """Raises LocalFault if the server is not fit to be shared, ConnectionError if it is not ready yet."""
         version = info.get("redis_version", "0")
         why = ""
         if int(version.partition(".")[0]) < _VERSION_LEAST:
@@ -327,13 +301,19 @@ class SharedConnection:
         if why:
             raise LocalFault(f"the server of the shared cache {self.address} {why}")
         if info.get("loading") == "1":
-            raise _NotReady("it is still reading its data from disk")
+            raise ConnectionError("it is still reading its data from disk")
 
     async def _drop(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             with suppress(*_troubles()):
                 await link.disconnect(nowait=True)
+
+
+async def _reply_to(link: Connection, *command: Any) -> Any:
+    """Sends one command and returns its reply. Raises ResponseError if the server refuses it."""
+    await link.send_command(*command, check_health=False)
+    return await link.read_response()
 
 
 async def _reply_of(link: Connection) -> Any:
@@ -357,12 +337,6 @@ def _troubles(*others: type[Exception]) -> tuple[type[Exception], ...]:
 
 def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or "no answer in time"
-
-
-def _is_refusal(error: BaseException) -> bool:
-    from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
-
-    return isinstance(error, AuthenticationError | AuthorizationError | ResponseError)
 
 
 def _parsed(info: bytes) -> dict[str, str]:
