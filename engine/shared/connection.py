@@ -1,8 +1,8 @@
 """The connection of one engine to the server that several machines share: what is asked in one turn of the loop goes
 out together, and whatever the server has not answered is asked again when it is back.
 
-Owns connecting, batches, deadlines and what the server is; knows neither answers nor quotas. What is asked are scripts,
-and every one of them must be safe to run twice: the answer to the first may be lost.
+Owns connecting, batches, deadlines and what the server is; knows neither answers nor quotas. What is asked are scripts.
+The reply to one that was run may be lost, so one that is not safe to run twice is asked with `may_repeat` False.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ServerFull(Exception):
 
 
 class ConnectionClosed(Exception):
-    """A script was not answered before the engine closed."""
+    """The connection was closed, or broke and the script may not be repeated: nobody knows whether it was run."""
 
 
 # What a script returned, or why it has no reply.
@@ -74,6 +74,7 @@ class Ask(NamedTuple):
     keys: Sequence[bytes]
     arguments: Arguments
     done: Done
+    may_repeat: bool = True
 
     def command(self) -> tuple[Any, ...]:
         arguments = self.arguments() if callable(self.arguments) else self.arguments
@@ -140,13 +141,17 @@ class SharedConnection:
             ) from error
         self._task = asyncio.create_task(self._talk())
 
-    def ask(self, script: Script, keys: Sequence[bytes], arguments: Arguments, done: Done) -> None:
+    def ask(
+        self, script: Script, keys: Sequence[bytes], arguments: Arguments, done: Done, *, may_repeat: bool = True
+    ) -> None:
         """Runs a script with the next batch. `done` is called with its reply in a later turn of the loop. A function
         that makes the arguments is called each time the script is sent."""
-        self._asked.append(Ask(script, keys, arguments, done))
+        self._asked.append(Ask(script, keys, arguments, done, may_repeat))
         self._is_asked.set()
 
-    async def reply(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes]) -> Reply:
+    async def reply(
+        self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes], *, may_repeat: bool = True
+    ) -> Reply:
         """Runs a script and returns its reply, ServerFull or ConnectionClosed. Waits while the server is away."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
@@ -154,7 +159,7 @@ class SharedConnection:
             if not future.done():
                 future.set_result(reply)
 
-        self.ask(script, keys, arguments, done)
+        self.ask(script, keys, arguments, done, may_repeat=may_repeat)
         return await future
 
     async def close(self) -> None:
@@ -204,7 +209,7 @@ class SharedConnection:
                 listener(detail)
 
     async def _send_batch(self) -> None:
-        """Sends what is asked at this moment and takes the replies; what has none stays asked."""
+        """Sends what is asked at this moment and takes the replies; what has none stays asked, if it may be."""
         link, loop = self._link, asyncio.get_running_loop()
         assert link is not None
         batch = [self._asked.popleft() for _ in range(min(_BATCH_MOST, len(self._asked)))]
@@ -228,7 +233,11 @@ class SharedConnection:
                     else:
                         loop.call_soon(ask.done, reply)
         finally:
-            self._asked.extendleft(reversed(refused + batch[number:]))
+            for ask in reversed(refused + batch[number:]):
+                if ask.may_repeat:
+                    self._asked.appendleft(ask)
+                else:
+                    loop.call_soon(ask.done, ConnectionClosed())
             if not self._asked:
                 self._is_asked.clear()
         self._loaded |= new.keys()

@@ -85,6 +85,22 @@ def test_a_script_that_a_killed_server_did_not_answer_is_run_again_when_it_is_ba
     assert line.endswith("): calls wait for it")
 
 
+def test_a_script_that_may_not_be_repeated_has_no_reply_if_the_server_is_killed_under_it(tmp_path: Path) -> None:
+    async def work(connection: SharedConnection) -> None:
+        server.stop_answering()
+        task = asyncio.create_task(connection.reply(ADD, (b"n",), (b"1",), may_repeat=False))
+        await asyncio.sleep(0.2)
+        server.kill()
+        assert isinstance(await task, ConnectionClosed)
+        # One that was not sent yet waits.
+        task = asyncio.create_task(connection.reply(ADD, (b"n",), (b"1",), may_repeat=False))
+        await asyncio.to_thread(server.start)
+        assert await task == 1
+
+    with SharedServer(tmp_path) as server:
+        connected(server.address, work)
+
+
 def test_a_silent_server_is_taken_for_gone_at_the_deadline_and_asked_again(tmp_path: Path) -> None:
     again: list[bool] = []
 
