@@ -84,6 +84,11 @@ def test_a_field_that_ends_with_an_underscore_is_named_without_it(tmp_path: Path
     assert [run.options.options.from_ for run in read_run_file(path, known).runs] == [7]
 
 
+def test_the_address_of_a_shared_cache_is_no_path(tmp_path: Path) -> None:
+    text = "[run]\nout = 'x'\ncache = 'redis://cache.example/1'\n[run.walks]\nmodel = 'a/b'\n"
+    assert read_run_file(written(tmp_path, text), KNOWN).sending.cache == "redis://cache.example/1"
+
+
 def test_paths_of_a_run_file_are_taken_from_its_folder(tmp_path: Path) -> None:
     text = "[run]\nout = 'x'\ncache = 'c'\nrpm = 5\n[[run.walks]]\nmodel = 'a/b'\ndataset = 'data'\n"
     text += "[[run.walks]]\nmodel = ['a/b', 'a/c']\n"

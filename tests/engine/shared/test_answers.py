@@ -114,6 +114,21 @@ def test_calls_that_several_machines_want_at_once_are_sent_once(tmp_path: Path, 
     assert server.keys("*lease*") == set()
 
 
+def test_engines_on_one_cache_folder_ask_the_server_once(tmp_path: Path, server: SharedServer) -> None:
+    provider = ScriptedProvider(latency_s=0.2)
+
+    async def work() -> None:
+        async with (
+            machine(server.address, tmp_path / "one", provider) as first,
+            machine(server.address, tmp_path / "one", provider) as second,
+        ):
+            outcomes = await asyncio.gather(first.ask(SAME), second.ask(SAME))
+            assert sorted(outcome.cached for outcome in outcomes) == [False, True]
+
+    asyncio.run(asyncio.wait_for(work(), 50))
+    assert len(provider.arrivals) == 1
+
+
 def test_a_call_that_ends_without_an_answer_gives_its_lease_back(tmp_path: Path, server: SharedServer) -> None:
     faults = [Fault("rejected", "400 bad request", "never", 400)]
     provider = ScriptedProvider(lambda *_: faults.pop() if faults else None, latency_s=0.01)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import make_certificate
 from raw_server import RawServer, Visit
 from shared_server import FORGETTING, KEEPING, REDIS, VALKEY, SharedServer, free_port
 
@@ -268,3 +269,21 @@ def test_a_server_that_keeps_nothing_on_disk_is_remarked_upon_once(
         connected(server.address, work)
     lines = [record.getMessage() for record in caplog.records]
     assert len([line for line in lines if "writes nothing to its disk" in line]) == remarks == len(lines)
+
+
+def test_a_server_with_tls_is_used_if_its_certificate_is_vouched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(connection: SharedConnection) -> Reply:
+        return await connection.reply(ECHO, (), (b"1",))
+
+    certificate, key = make_certificate(tmp_path)
+    port = free_port()
+    files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
+    options = ("--tls-port", str(port), *files, "--tls-auth-clients", "no", "--save", "")
+    with SharedServer(tmp_path / "server", *options, kind=REDIS):
+        assert "certificate verify failed" in refusal(f"rediss://localhost:{port}")
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        assert connected(f"rediss://localhost:{port}", work) == b"1"
+        assert "certificate" in refusal(f"rediss://127.0.0.1:{port}")
+        assert "can't be reached (" in refusal(f"redis://localhost:{port}")

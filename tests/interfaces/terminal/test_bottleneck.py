@@ -15,7 +15,7 @@ from watched_run import MODEL, lines_of
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event
 from millstream.engine.lane import Lane
-from millstream.interfaces.terminal.bottleneck import LaneSpan, WaitShare, shares
+from millstream.interfaces.terminal.bottleneck import ANSWERS, LEASE, SHARED, LaneSpan, WaitShare, shares
 from millstream.interfaces.terminal.run_progress import RunProgress, RunView
 
 
@@ -23,6 +23,15 @@ def waited_for(line: str) -> tuple[str, int]:
     found = re.search(r"waiting for (.+?) (\d+)%", line)
     assert found is not None, line
     return found[1], int(found[2])
+
+
+def test_calls_that_wait_for_a_shared_cache_are_what_a_lane_waits_for() -> None:
+    assert LaneSpan(10.0, "", 0.0, 0, 4, is_cpu_full=False, shared_s=40.0).waits() == {SHARED: 10.0}
+    assert LaneSpan(10.0, "", 0.0, 1, 4, is_cpu_full=False, lease_s=8.0, shared_s=12.0).waits() == {
+        LEASE: 2.0,
+        SHARED: 3.0,
+        ANSWERS: 5.0,
+    }
 
 
 def test_a_lane_at_its_request_quota_waits_for_requests_and_the_quota_tells_the_time_left(tmp_path: Path) -> None:
