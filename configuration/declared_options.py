@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
@@ -115,6 +116,8 @@ def key_of(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
+# A command asks for the same options some forty times.
+@lru_cache(maxsize=256)
 def declared(struct: type[Struct], verb: str | None = None) -> tuple[DeclaredOption, ...]:
     """Returns the options of a struct in their order; with `verb`, those that this verb takes. Raises UsageError if
     a field's annotation has no kind."""
