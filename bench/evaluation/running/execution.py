@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -233,10 +234,14 @@ def counts_of(result: RunResult) -> list[dict[str, Any]]:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"millstream": VERSION, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
+    packages = {name: found for name in _PACKAGES if (found := _version_of(name)) is not None}
+    return {"millstream": VERSION, "python": platform.python_version(), **packages}
+
+
+@cache
+def _version_of(package: str) -> str | None:
+    """Returns the installed version of a package, whose files are read once; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
