@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 from load_server import LoadServer
+from once import once
 from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import ClosedLoop, OpenLoop, Stretch
@@ -104,7 +104,7 @@ def now_and_then(number: int) -> FailureKind | None:
     return "timeout" if number % 97 == 5 else None
 
 
-@cache
+@once(LoadFigures)
 def steady(model: str = "sim/steady") -> LoadFigures:
     """One rate with warm-up and cool-down, a stall of two seconds while few places are free, and a promise."""
     stretch = Stretch(60.0, 20.0)
@@ -115,7 +115,7 @@ def steady(model: str = "sim/steady") -> LoadFigures:
     return measured(plan, lambda name: server(stalls=(30.0, 32.0), fails=now_and_then), model, said=said)
 
 
-@cache
+@once(LoadFigures)
 def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -> LoadFigures:
     """Rates up to what the server can't bear: with 12 places and 0.32 s a call some 37 a second."""
     arrivals = OpenLoop(tuple(Stretch(30.0, rate) for rate in STEPS))
@@ -123,7 +123,7 @@ def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -
     return measured(plan, lambda name: server(places=places), model, stream=stream, said={"steps": list(STEPS)})
 
 
-@cache
+@once(LoadFigures)
 def searched(model: str = "sim/steady") -> LoadFigures:
     goal = "p95 first token <= 1 s and errors <= 1%"
     plan = LoadPlan(OpenLoop((Stretch(math.inf, 1.0),)), Limits(calls=1_000_000), 2.0, seed=3)
@@ -131,7 +131,7 @@ def searched(model: str = "sim/steady") -> LoadFigures:
     return measured(plan, lambda name: server(places=12), model, search=search, said={"goal": goal})
 
 
-@cache
+@once(LoadFigures)
 def closed(model: str = "sim/steady") -> LoadFigures:
     plan = LoadPlan(ClosedLoop(8), Limits(duration_s=30.0))
     return measured(plan, lambda name: server(), model, stream=False, said={"in-flight": 8, "duration": 30})

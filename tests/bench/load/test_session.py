@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from random import Random
 
 import pytest
@@ -23,6 +24,13 @@ from millstream.engine.endpoint import Hear
 # So lax in its errors that a step needs few calls.
 GOAL = Goal("latency", 90, 0.5, 0.05)
 SEARCH = Search(GOAL, 20.0, 1_000.0, precision=0.1)
+
+
+@cache
+def whole_search_s() -> float:
+    """How long a search at ten places lasts that nobody ends."""
+    session, _ = carried(order_of(Limits(calls=1), search=SEARCH), ten_places)
+    return session.wholes[MODEL].runs[-1].ends_s
 
 
 def ten_places(cost: float | None = None) -> SendCall:
@@ -162,8 +170,7 @@ def test_what_is_dropped_at_the_end_is_counted_as_unfinished() -> None:
 
 
 def test_a_search_that_is_ended_keeps_what_it_found() -> None:
-    whole_run, _ = carried(order_of(Limits(calls=1), search=SEARCH), ten_places)
-    lasted = whole_run.wholes[MODEL].runs[-1].ends_s
+    lasted = whole_search_s()
     spec = order_of(Limits(calls=1), search=SEARCH)
     session, seen = carried(spec, ten_places, ends_at(0.6 * lasted))
     whole = session.wholes[MODEL]
@@ -176,8 +183,7 @@ def test_a_search_that_is_ended_keeps_what_it_found() -> None:
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.65, 0.9])
 def test_of_a_rate_that_was_cut_short_nothing_was_decided_whatever_its_calls_show(share: float) -> None:
     spec = order_of(Limits(calls=1), search=SEARCH)
-    whole_run, _ = carried(spec, ten_places)
-    session, _ = carried(spec, ten_places, ends_at(share * whole_run.wholes[MODEL].runs[-1].ends_s))
+    session, _ = carried(spec, ten_places, ends_at(share * whole_search_s()))
     whole = session.wholes[MODEL]
     assert whole.found is not None and len(whole.steps) == len(whole.found.steps) + 1
     assert whole.steps[-1].standing == "open" and whole.steps[-1].counted.calls > 0
