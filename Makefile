@@ -28,6 +28,7 @@ run: runtime ## the demo: a full grid against the simulated provider, on loopbac
 # memory where there is enough of it: else half of their time would go to waiting for a disk.
 test: tools ## the test suite without its long tests (PYTEST_ARGS="tests/engine -k lane" for a part, with them)
 	@sh tests/browser/install-browser.sh
+	@sh tests/engine/shared/install-redis.sh
 	@$(compiled)
 	@$(pytest) --forks $(PYTEST_FORKS) $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(without_long))
 
