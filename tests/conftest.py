@@ -19,6 +19,7 @@ from bundled import take_kept_script
 from durations import is_slow, seconds_of_module, write_durations
 from hypothesis import HealthCheck, settings
 from needs import GUARD, Needs, ProcessGuard
+from prepared import freeze_heap
 from rewriting import rewritten
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def pytest_collection_finish() -> None:
     # forks.
     platform.processor()
     # Half a gigabyte that stays is no part of any later search.
-    gc.collect()
-    gc.freeze()
+    freeze_heap()
     gc.enable()
 
 
