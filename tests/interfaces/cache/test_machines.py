@@ -18,6 +18,7 @@ from millstream.engine.server_address import PASSWORD_VARIABLE
 
 pytestmark = pytest.mark.process
 
+CONCURRENCY = 32
 # What a machine prints at its end: what it was answered, and how much of it it did not send itself.
 PROGRAM = """
 import asyncio, json, sys
@@ -26,14 +27,14 @@ import millstream as ms
 async def main(address, base_url, count, first):
     calls = (ms.Call("sim/open", f"shared {(first + n) % count}", max_tokens=20) for n in range(count))
     right = cached = 0
-    async with ms.Engine(ms.Lane("sim/open", concurrency=32), base_url=base_url, cache=address) as engine:
+    async with ms.Engine(ms.Lane("sim/open", concurrency=CONCURRENCY), base_url=base_url, cache=address) as engine:
         async for outcome in engine.run(calls):
             right += outcome.reply is not None
             cached += outcome.cached
     print(json.dumps([right, cached]))
 
 asyncio.run(main(*sys.argv[1:3], *map(int, sys.argv[3:])))
-"""
+""".replace("CONCURRENCY", str(CONCURRENCY))
 
 
 def machine(home: Path, address: str, provider: Provider, count: int, first: int) -> subprocess.Popen[str]:
@@ -91,6 +92,28 @@ def test_a_server_that_is_killed_and_started_again_in_the_middle_has_no_call_sen
             time.sleep(0.5)
             server.start()
         check_sent_once(provider, count, [finish(each, 300) for each in machines])
+
+
+@pytest.mark.long  # its leases last until it counts as ended
+def test_of_a_machine_that_is_killed_only_what_was_not_on_the_server_yet_is_sent_again(
+    provider: Provider, tmp_path: Path
+) -> None:
+    count = 6_000
+    with SharedServer(tmp_path / "server") as server:
+        killed = machine(tmp_path / "killed", server.address, provider, count, 0)
+        other = machine(tmp_path / "other", server.address, provider, count, 2 * count // 3)
+        await_calls(provider, count // 4, 60)
+        killed.kill()
+        finish(killed)
+        # A machine that has nothing of the killed one's.
+        again = machine(tmp_path / "again", server.address, provider, count, 0)
+        done = [finish(each, 100) for each in (other, again)]
+    assert [each.code for each in done] == [0, 0], done
+    assert [json.loads(each.out)[0] for each in done] == [count, count]
+    received = provider.received()
+    assert len(received) == count
+    # What was in flight, and the answers of a few turns of its loop that were on their way to the server.
+    assert count < provider.calls() <= count + 8 * CONCURRENCY
 
 
 def run(address: str, provider: Provider, *more: str) -> tuple[str, ...]:
