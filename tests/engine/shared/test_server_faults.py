@@ -26,6 +26,7 @@ def run(work: object, within_s: float = 50.0) -> None:
     asyncio.run(asyncio.wait_for(work, within_s))  # type: ignore[arg-type]
 
 
+@pytest.mark.alone
 def test_with_a_slow_server_calls_wait_longer_and_are_sent_as_many_at_once_as_before(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=0.1)
     calls = [Call(MODEL, f"prompt {number}") for number in range(60)]
@@ -172,7 +173,7 @@ def test_a_caller_who_leaves_while_the_server_is_away_is_let_go_at_once(tmp_path
             task.cancel()
             began = asyncio.get_running_loop().time()
             await asyncio.gather(task, return_exceptions=True)
-            assert asyncio.get_running_loop().time() - began < 0.1
+            assert asyncio.get_running_loop().time() - began < 1.0
 
     with SharedServer(tmp_path / "server") as server:
         run(work())
