@@ -42,7 +42,7 @@ quick: tools ## the tests that need no other process, no browser and no node, wi
 	@$(pytest) -q --forks $(if $(PYTEST_ARGS),0,$(cores)) \
 		-m "not process and not browser and not node and not slow and not long" $(PYTEST_ARGS)
 
-durations: ## the whole suite, whose durations are written to tests/durations.json (on an idle machine)
+durations: ## the whole suite, whose durations are written to tests/durations.json, on an idle machine (PYTEST_ARGS for a part and its rows)
 	@MILLSTREAM_DURATIONS=1 $(MAKE) test without_long=
 
 pytest = PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) $(PY) -m pytest -c tests/pytest.ini --rootdir=.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import command_line
 import pytest
 from command_line import environment, simulated_provider
+from durations import table_of
 from needs import GUARD, Needs
 
 START: dict[str, Callable[[], object]] = {
@@ -51,3 +52,16 @@ def test_the_marker_is_set_for_those_who_use_the_simulated_provider(
     request: pytest.FixtureRequest, provider: object
 ) -> None:
     assert request.node.get_closest_marker("process")
+
+
+def test_a_run_of_a_part_leaves_the_durations_of_other_modules_that_exist_as_they_were() -> None:
+    here, other = "tests/test_markers.py", "tests/test_house.py"
+    before = {
+        "modules": {here: 9.0, other: 2.5, "tests/test_gone.py": 3.0},
+        "slow": {f"{here}::test_a": 9.0, f"{other}::test_b": 0.1, "tests/test_gone.py::test_c": 3.0},
+    }
+    table = table_of({f"{here}::test_a[1]": 0.05, f"{here}::test_d[1]": 0.2, f"{here}::test_d[2]": 0.3}, before)
+    assert table == {
+        "modules": {other: 2.5, here: 0.6},
+        "slow": {f"{other}::test_b": 0.1, f"{here}::test_d": 0.3},
+    }
