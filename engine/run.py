@@ -25,8 +25,6 @@ from .sink import Sink
 OUTLET_SIZE = 256
 # Calls of one lane that are read ahead.
 LOOK_AHEAD = 256
-# Calls of one lane that may be in work beyond what it sends at once, since each asks the shared cache first.
-SHARED_AHEAD = 256
 # Pages in work: each may be of another host, in whose lane it waits.
 PAGES_MAX = 1024
 # An endless iterator of a stopped lane's calls must come to an end too.
@@ -279,9 +277,7 @@ class CallRun:
         self._passed_over = 0
         lane = self._lanes.get(name)
         if lane is None:
-            most = PAGES_MAX if name == WEB else self._scheduler.routes.of(name).lane.concurrency
-            if self._scheduler.shared is not None:
-                most += SHARED_AHEAD
+            most = PAGES_MAX if name == WEB else self._scheduler.in_work_most(name)
             lane = self._lanes[name] = RunLane(name, most)
         lane.ahead.append(call)
         self._filled = lane.ahead

@@ -23,6 +23,10 @@ from .shared_calls import Parts, Waiter
 from .sink import Sink
 from .verdict import Tries
 
+# Calls of one lane that may be in work beyond what it sends at once, where each first asks a server that several
+# machines share, or a worker.
+AHEAD = 256
+
 
 class Scheduler(Parts, eq=False, kw_only=True):
     """The way of all calls to their outcomes. `on_end` are waited for before the engine closes."""
@@ -42,6 +46,10 @@ class Scheduler(Parts, eq=False, kw_only=True):
     def under_way(self) -> int:
         """The number of calls that are being sent or stored, however many wait for each."""
         return len(self.calls)
+
+    def in_work_most(self, lane: str) -> int:
+        """Returns how many calls of a lane a run may have in work at once."""
+        return self.routes.of(lane).lane.concurrency + (0 if self.shared is None else AHEAD)
 
     async def end(self) -> None:
         """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""

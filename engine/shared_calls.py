@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from enum import Enum
 from random import Random
+from typing import Protocol
 
 from msgspec import MsgspecError, Struct, field, structs
 
@@ -42,6 +43,18 @@ class At(Enum):
     OVER = "over"
 
 
+class UnderWay(Protocol):
+    """A call under way, as one that waits for it sees it."""
+
+    def remove(self, waiter: Waiter) -> None:
+        """Removes a waiter. Ends the call if nobody else waits for it and its outcome is not known."""
+        ...
+
+    async def wait_until_free(self) -> None:
+        """Waits until slot and connection are free, if all have left."""
+        ...
+
+
 class Waiter(Struct, eq=False):
     """One that waits for a shared call, until `leave`. `sink` takes the outcome of a call that this one began; `on_end`
     is called at the instant when the end of the call is known, and must not raise; `is_early`: that is before the
@@ -53,7 +66,7 @@ class Waiter(Struct, eq=False):
     hear: Hear | None = None
     is_early: bool = False
     is_joining: bool = False
-    call: SharedCall | None = None
+    call: UnderWay | None = None
     ended: Outcome | BaseException | None = None
     _future: asyncio.Future[None] | None = None
 

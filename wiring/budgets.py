@@ -25,7 +25,7 @@ def budgets_folder(settings: Settings) -> Path:
 
 def attach_budget(budget: CostBudget, settings: Settings) -> None:
     """Counts an engine's spending in a file, if it has a limit. Raises LocalFault if the file can't be used."""
-    if settings.max_cost is None or settings.mode == "strict":
+    if settings.max_cost is None or settings.mode == "strict" or budget.is_attached:
         return
     if settings.budget is not None:
         budget.attach(BudgetFile(settings.budget, settings.max_cost))

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..engine.attempts.money import CostBudget
 from ..engine.call import WEB, Call, Outcome
@@ -49,6 +49,7 @@ from .web_retrieval import WebRetrieval
 if TYPE_CHECKING:
     from ..providers.pages.reader import PageReader
     from .shared_cache import SharedCache
+    from .fleet import Fleet
 
 # Bytes held on the cache's disk: more than the calls in flight can bring at once.
 _SPARE_BYTES = 16 << 20
@@ -94,6 +95,7 @@ class Engine:
         self._shared: SharedCache | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
+        self._fleet: Fleet | None = None
         self._reader: PageReader | None = None
         self._sink: OpenedSink | None = None
         self._retrieval = WebRetrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
@@ -132,25 +134,34 @@ class Engine:
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
-        if settings.server is not None:
+        if settings.server is not None and settings.cluster is None:
             # Here, since an engine that shares nothing starts sooner without it.
             from .shared_cache import SharedCache
 
             self._shared = await SharedCache.open(settings, settings.server, self._cache)
-        self._scheduler = Scheduler(
-            routes=Routes(self._routing.route, settings.policy.reopened_s),
-            cache=self._cache,
-            claims=self._claims,
-            mode=settings.mode,
-            policy=settings.policy,
-            events=self.events,
-            random=Random(),
-            recall=recall,
-            shared=None if self._shared is None else self._shared.answers,
-        )
+        parts: dict[str, Any] = {
+            "routes": Routes(self._routing.route, settings.policy.reopened_s),
+            "cache": self._cache,
+            "claims": self._claims,
+            "mode": settings.mode,
+            "policy": settings.policy,
+            "events": self.events,
+            "random": Random(),
+            "recall": recall,
+            "shared": None if self._shared is None else self._shared.answers,
+        }
+        if settings.cluster is None:
+            self._scheduler = Scheduler(**parts)
+        else:
+            from .fleet import Fleet
+
+            self._fleet = Fleet(settings.cluster, settings.workers, settings)
+            self._scheduler = self._fleet.scheduler(self.budget, parts)
         if self._shared is not None:
             self._shared.connection.on_lost.append(partial(self.halt, "local_fault"))
         attach_budget(self.budget, settings)
+        if self._fleet is not None:
+            await self._fleet.open()
         if settings.measures:
             # The first call of a measurement may be due many seconds later.
             await self._routing.look_at_addresses()
@@ -174,6 +185,9 @@ class Engine:
         if self._shared is not None:
             await self._shared.close()
             self._shared = None
+        if self._fleet is not None:
+            await self._fleet.close()
+            self._fleet = None
         await self._routing.close()
         if self._scheduler is not None:
             self._scheduler.routes.close()
@@ -303,6 +317,8 @@ class Engine:
         """Deletes what a live run kept in order to resume, since it is complete."""
         if self._cache is not None:
             self._cache.drop_scope()
+        if self._fleet is not None:
+            self._fleet.forgets = True
 
     def _check_loop(self) -> None:
         try:

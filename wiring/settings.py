@@ -106,6 +106,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The folder of documents for `search/corpus`."""
     sink: str | None = None
     """`NAME[:ARGUMENT]` of a package's sink, which receives every outcome; None: there is none."""
+    cluster: str | None = None
+    """The address of a Ray cluster whose workers carry the calls, or `local` for one on this machine; None: this
+    process carries them."""
+    workers: int | None = None
+    """How many workers; None: one for each core of the cluster."""
     measures: bool = False
     """Whether the provider is measured: every call is sent once, and none is repeated, cached or slowed down."""
     others: Others = field(default_factory=Others)

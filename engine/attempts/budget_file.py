@@ -100,6 +100,7 @@ class BudgetFile:
     def __init__(self, place: BudgetPlace, limit: float, *, ends: bool = False) -> None:
         self.path = place.path
         self.limit = limit
+        self.is_waiting = False
         self.leftover: Leftover | None = None
         self._beside = place.beside
         self._lock_folder = place.lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from msgspec import Struct, structs
@@ -15,7 +15,7 @@ from ..estimate import TokenEstimate, call_weight, most_input
 from ..fault import LocalFault
 from ..limits import Tokens
 from ..prices import Price, asks_hour
-from .budget_file import Amounts, BudgetFile, Leftover
+from .budget_file import Amounts, Leftover
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(
@@ -159,6 +159,35 @@ def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *,
     )
 
 
+class BudgetSource(Protocol):
+    """Who grants the money of a budget: a file (see BudgetFile for the methods), or the driver of a fleet.
+    `is_waiting`: what was asked for last may still be granted."""
+
+    @property
+    def all(self) -> Amounts: ...
+
+    @property
+    def overrun(self) -> float: ...
+
+    @property
+    def is_shared(self) -> bool: ...
+
+    @property
+    def ends(self) -> bool: ...
+
+    @property
+    def leftover(self) -> Leftover | None: ...
+
+    @property
+    def is_waiting(self) -> bool: ...
+
+    def draw(self, least: float, block: float) -> float: ...
+
+    def settle(self, unused: float, spent: float, overrun: float = 1.0) -> float: ...
+
+    def close(self, *, is_finished: bool) -> None: ...
+
+
 class CostBudget:
     """Money spent and reserved under a hard limit, in dollars (`limit` None: it is only counted).
 
@@ -177,7 +206,7 @@ class CostBudget:
         self.overrun = 1.0
         self.is_exhausted = False
         self._reserved = 0.0
-        self._file: BudgetFile | None = None
+        self._file: BudgetSource | None = None
         # What counts without any file: dollars, and those of them that may not have been billed.
         self._elsewhere = (spent, 0.0)
         # The same with what others were granted by the file, before this process or beside it.
@@ -191,7 +220,7 @@ class CostBudget:
         limit = "no limit" if self.limit is None else f"limit ${self.limit:.4f}"
         return f"<CostBudget [${self.spent:.4f} spent, ${self.reserved:.4f} reserved, {limit}]>"
 
-    def attach(self, file: BudgetFile) -> None:
+    def attach(self, file: BudgetSource) -> None:
         """Counts in a file from now on; all that it has granted so far counts as spent."""
         amounts, (spent, unsure) = file.all, self._elsewhere
         self._file, self._granted, self._written = file, 0.0, 0.0
@@ -281,9 +310,13 @@ class CostBudget:
         return self.overrun > 1 and self.limit is not None and self.charged + self.reserved > self.limit + _ROUNDING
 
     @property
+    def is_attached(self) -> bool:
+        return self._file is not None
+
+    @property
     def is_idle(self) -> bool:
-        """Whether nothing is in flight that could still give money back."""
-        return self.reserved <= 1e-12
+        """Whether nothing is in flight that could still give money back, and no more can be granted."""
+        return self.reserved <= 1e-12 and (self._file is None or not self._file.is_waiting)
 
     def reserve(self, cost: float) -> None:
         """Reserves `cost` dollars, for which `fits` must have returned True."""
@@ -298,14 +331,27 @@ class CostBudget:
             self.overrun = spent / reserved
         self.unsure += unsure
         self.at_worst += at_worst
-        if reserved and self._wakers:
-            wakers, self._wakers = self._wakers, {}
-            for wake in wakers:
-                wake()
+        if reserved:
+            self.wake()
         if self._file is not None:
             self._tell(self._file)
 
-    def _tell(self, file: BudgetFile) -> None:
+    def wake(self) -> None:
+        """Lets those look again who `watch`."""
+        wakers, self._wakers = self._wakers, {}
+        for wake in wakers:
+            wake()
+
+    def give_back(self) -> float:
+        """Gives back what nothing is reserved for, since a call waits that needs more. Returns the dollars."""
+        slack = self._granted - self.own - self.reserved
+        if self._file is None or slack <= _ROUNDING:
+            return 0.0
+        given = self._file.settle(slack, self._sure - self._written, self.overrun)
+        self._granted, self._written = self._granted - given, self._sure
+        return given
+
+    def _tell(self, file: BudgetSource) -> None:
         """Writes to the file what was spent, and gives back what is not needed. Does so only now and then, since a
         write costs time; a shared budget gets everything back as soon as nothing is in flight."""
         assert self.limit is not None

@@ -30,7 +30,7 @@ def opened(place: BudgetPlace, limit: float = LIMIT) -> CostBudget:
 def killed(budget: CostBudget) -> None:
     """Its files are closed by the system, and nothing more is written."""
     file = budget._file
-    assert file is not None
+    assert isinstance(file, BudgetFile)
     file._close_files()
 
 

@@ -1,0 +1,172 @@
+"""A fleet on a Ray cluster: its workers, started as actors, each in a process of its own, and the links to them.
+
+Owns how many there are and where. The one module that imports Ray, and only when a fleet is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import Any
+
+from msgspec import structs
+
+from ..engine.attempts.money import CostBudget
+from ..engine.fault import LocalFault
+from ..engine.fleet.batches import Link, WorkerDied
+from ..engine.fleet.driver import FleetScheduler
+from ..engine.missing import missing_text
+from ..engine.remarks import remark
+from ..engine.version import VERSION
+from .fleet_worker import FleetWorker, Hello
+from .settings import Settings
+
+LOCAL = "local"
+# A worker waits for answers most of its time, and the driver needs a core too.
+_CORES_EACH = 0.9
+# Two exchanges at once, one of them waiting, and some that are late.
+_EXCHANGES_AT_ONCE = 16
+# A cluster that has room starts a worker within some 10 s.
+_START_S = 120.0
+# So long a worker may take to end what it sends, and to store it.
+_END_S = 60.0
+
+
+class Fleet:
+    """The workers of one engine. `address`: a cluster's, or `local` for one on this machine that ends with the engine;
+    `count` None: a worker for each core of the cluster. `forgets`: the run is complete, so that workers drop what they
+    kept for it."""
+
+    def __init__(self, address: str, count: int | None, settings: Settings) -> None:
+        self._address = address
+        self._count = count
+        self._settings = settings
+        self.ray: Any = None
+        self.forgets = False
+        self._is_ours = False
+        self._number = 0
+        self._joining: set[asyncio.Future[RayLink]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Fleet {self._address} [{self._number} workers begun]>"
+
+    def scheduler(self, budget: CostBudget, parts: dict[str, Any]) -> FleetScheduler:
+        """Returns the scheduler whose calls the workers carry; `parts` as of an ordinary one."""
+        self._scheduler = FleetScheduler(
+            **parts, budget=budget, is_shared=self._settings.server is not None, revive=self.revive
+        )
+        return self._scheduler
+
+    async def open(self) -> None:
+        """Connects to the cluster and starts the workers; returns when the first can carry calls, while the others join
+        as they come. Raises LocalFault if there is no cluster, or none of its machines can carry calls."""
+        try:
+            import ray
+        except ImportError as error:
+            raise LocalFault(f"a cluster can't be used: {missing_text(error)}") from error
+        self.ray = ray
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if not ray.is_initialized():
+            await asyncio.to_thread(self._connect)
+            self._is_ours = True
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        cores = int(resources.get("CPU", 1))
+        await self._join(max(1, cores) if self._count is None else self._count)
+
+    def _connect(self) -> None:
+        place = {} if self._address == LOCAL else {"address": self._address}
+        try:
+            self.ray.init(include_dashboard=False, log_to_driver=False, logging_level="error", **place)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise LocalFault(f"the Ray cluster {self._address} can't be used ({_first_line(error)})") from error
+
+    async def _join(self, count: int) -> None:
+        starts = [asyncio.ensure_future(self._start()) for _ in range(count)]
+        faults = []
+        for start in asyncio.as_completed(starts):
+            try:
+                self._scheduler.add(await start)
+                break
+            except LocalFault as fault:
+                faults.append(fault)
+        else:
+            raise faults[0]
+        for start in starts:
+            if not start.done():
+                start.add_done_callback(self._add)
+                self._joining.add(start)
+
+    def _add(self, start: asyncio.Future[RayLink]) -> None:
+        self._joining.discard(start)
+        if start.cancelled():
+            return
+        if (error := start.exception()) is None:
+            self._scheduler.add(start.result())
+        elif isinstance(error, LocalFault):
+            remark(str(error))
+
+    async def revive(self, link: Link) -> Link | None:
+        """Starts a worker in place of one that died. Raises LocalFault if there is no room for it."""
+        return await self._start()
+
+    async def close(self) -> None:
+        for start in self._joining:
+            start.cancel()
+        await asyncio.gather(*self._joining, return_exceptions=True)
+        if self._is_ours:
+            await asyncio.to_thread(self.ray.shutdown)
+
+    async def _start(self) -> RayLink:
+        self._number += 1
+        number, ray = self._number, self.ray
+        options = {"num_cpus": _CORES_EACH, "max_concurrency": _EXCHANGES_AT_ONCE, "scheduling_strategy": "SPREAD"}
+        actor = ray.remote(**options)(FleetWorker).remote()
+        settings = structs.replace(self._settings, cluster=None, environment=None, sink=None, budget=None, spent=0.0)
+        try:
+            hello: Hello = await asyncio.wait_for(actor.open.remote(settings, VERSION), _START_S)
+        except (ray.exceptions.RayError, TimeoutError) as error:
+            ray.kill(actor)
+            raise LocalFault(
+                f"worker {number} did not start within {_START_S:.0f} s ({_first_line(error)}): "
+                f"is a core of the cluster {self._address} free, and millstream installed there?"
+            ) from error
+        link = RayLink(self, number, actor, hello)
+        if hello.fault:
+            ray.kill(actor)
+            raise LocalFault(f"{link.name}: {hello.fault}")
+        return link
+
+
+class RayLink:
+    """The way to one actor."""
+
+    def __init__(self, fleet: Fleet, number: int, actor: Any, hello: Hello) -> None:
+        self.node = hello.node
+        self.name = f"worker {number} on {hello.node}"
+        self._fleet = fleet
+        self._actor = actor
+        self._ray = fleet.ray
+
+    def __repr__(self) -> str:
+        return f"<RayLink {self.name}>"
+
+    async def exchange(self, given: bytes) -> bytes:
+        try:
+            taken: bytes = await self._actor.exchange.remote(given)
+        except self._ray.exceptions.RayError as error:
+            # One that can't be reached may be alive; it must not go on with calls that others get.
+            self._ray.kill(self._actor)
+            raise WorkerDied(_first_line(error)) from error
+        return taken
+
+    async def close(self) -> None:
+        with suppress(self._ray.exceptions.RayError, TimeoutError):
+            await asyncio.wait_for(self._actor.close.remote(forgets=self._fleet.forgets), _END_S)
+        self._ray.kill(self._actor)
+
+
+def _first_line(error: BaseException) -> str:
+    """Returns what an error of Ray says, which may take many lines."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
