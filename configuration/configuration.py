@@ -33,7 +33,13 @@ from .options import SENDING, SendingOptions
 TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run", "task")
 _ANY = "any/model"
 # Fields of Lane, Settings and RetryPolicy that have another name than the option of sending.
-_FIELDS = {"timeout": "timeout_s", "max_age": "max_age_s", "allow_host": "allow_hosts", "patience": "patience_s"}
+_FIELDS = {
+    "timeout": "timeout_s",
+    "max_age": "max_age_s",
+    "allow_host": "allow_hosts",
+    "patience": "patience_s",
+    "ray": "cluster",
+}
 
 
 class Configuration(Struct, frozen=True):

@@ -19,6 +19,7 @@ from .values import (
     ALLOWED_HOST,
     BASE_URL,
     CACHE_PLACE,
+    CLUSTER,
     CONCURRENCY,
     MAX_COST,
     PATIENCE,
@@ -26,6 +27,7 @@ from .values import (
     SINK_NAME,
     TIMEOUT,
     TPM,
+    WORKERS,
     FilePath,
     WordChoice,
 )
@@ -119,6 +121,20 @@ class SendingOptions(CallOptions, frozen=True):
             "NAME[:ARGUMENT]",
             "give every outcome to this sink too, once the run's folder has it: one that an installed package offers",
         ),
+    ] = None
+
+    ray: Annotated[
+        str | None,
+        Option(
+            CLUSTER,
+            "ADDRESS|local",
+            "let processes of this Ray cluster carry the calls; local: of one that is started on this machine for "
+            "the run",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        Option(WORKERS, "N", "how many processes of the cluster carry calls (default: one a core)", beside=("ray",)),
     ] = None
 
     def given(self) -> dict[str, Any]:

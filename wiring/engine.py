@@ -48,8 +48,8 @@ from .web_retrieval import WebRetrieval
 
 if TYPE_CHECKING:
     from ..providers.pages.reader import PageReader
-    from .shared_cache import SharedCache
     from .fleet import Fleet
+    from .shared_cache import SharedCache
 
 # Bytes held on the cache's disk: more than the calls in flight can bring at once.
 _SPARE_BYTES = 16 << 20
@@ -77,6 +77,7 @@ class Engine:
         mode: Mode = "record",
         max_cost: float | None = None,
         tier: str | None = None,
+        cluster: str | None = None,
         settings: Settings | None = None,
     ) -> None:
         for lane in lanes:
@@ -84,7 +85,8 @@ class Engine:
                 raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), got a {type(lane).__name__}")
         if settings is None:
             place = cast("Path | None", cache)  # settings take its text too
-            settings = Settings(lanes=lanes, base_url=base_url, cache=place, mode=mode, max_cost=max_cost, tier=tier)
+            given: dict[str, Any] = {"base_url": base_url, "max_cost": max_cost, "tier": tier, "cluster": cluster}
+            settings = Settings(lanes=lanes, cache=place, mode=mode, **given)
         self.settings = settings
         self.events = Events()
         self.budget = CostBudget(settings.max_cost, settings.spent)

@@ -16,6 +16,7 @@ from ..engine.attempts.money import CostBudget
 from ..engine.fault import LocalFault
 from ..engine.fleet.batches import Link, WorkerDied
 from ..engine.fleet.driver import FleetScheduler
+from ..engine.lane import Lane
 from ..engine.missing import missing_text
 from ..engine.remarks import remark
 from ..engine.version import VERSION
@@ -40,7 +41,7 @@ class Fleet:
 
     def __init__(self, address: str, count: int | None, settings: Settings) -> None:
         self._address = address
-        self._count = count
+        self._count = count or 0
         self._settings = settings
         self.ray: Any = None
         self.forgets = False
@@ -72,7 +73,15 @@ class Fleet:
             self._is_ours = True
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         cores = int(resources.get("CPU", 1))
-        await self._join(max(1, cores) if self._count is None else self._count)
+        self._count = self._count or max(1, cores)
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        machines = len({node["NodeManagerHostname"] for node in nodes if node["Alive"]})
+        if machines > 1 and self._settings.server is None:
+            raise LocalFault(
+                f"the cluster {self._address} has {machines} machines, which need one place for answers and quotas: "
+                f"give a server with --cache redis://HOST"
+            )
+        await self._join(self._count)
 
     def _connect(self) -> None:
         place = {} if self._address == LOCAL else {"address": self._address}
@@ -122,7 +131,7 @@ class Fleet:
         number, ray = self._number, self.ray
         options = {"num_cpus": _CORES_EACH, "max_concurrency": _EXCHANGES_AT_ONCE, "scheduling_strategy": "SPREAD"}
         actor = ray.remote(**options)(FleetWorker).remote()
-        settings = structs.replace(self._settings, cluster=None, environment=None, sink=None, budget=None, spent=0.0)
+        settings = settings_of_one(self._settings, self._count)
         try:
             hello: Hello = await asyncio.wait_for(actor.open.remote(settings, VERSION), _START_S)
         except (ray.exceptions.RayError, TimeoutError) as error:
@@ -164,6 +173,25 @@ class RayLink:
         with suppress(self._ray.exceptions.RayError, TimeoutError):
             await asyncio.wait_for(self._actor.close.remote(forgets=self._fleet.forgets), _END_S)
         self._ray.kill(self._actor)
+
+
+def settings_of_one(settings: Settings, count: int) -> Settings:
+    """Returns the settings of one worker of so many: calls in flight are shared out, money is granted by the driver,
+    and API keys are those of its machine."""
+
+    def shared(lane: Lane) -> Lane:
+        return structs.replace(lane, concurrency=-(-lane.concurrency // count))
+
+    return structs.replace(
+        settings,
+        lanes=tuple(map(shared, settings.lanes)),
+        default_lane=shared(settings.default_lane or Lane("any/model")),
+        cluster=None,
+        environment=None,
+        sink=None,
+        budget=None,
+        spent=0.0,
+    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -142,6 +142,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"max_age_s ({self.max_age_s:g}) must be seconds, 0 or more")
         if self.tier is not None and self.tier not in TIERS:
             raise ConfigurationError(f"tier {self.tier!r} is none of {', '.join(TIERS)}")
+        if self.cluster is not None and (self.measures or self.snapshot is not None or self.mode == "strict"):
+            why = "a measurement's calls are sent by this process" if self.measures else "what is stored is read here"
+            raise ConfigurationError(f"a cluster carries no call of this run ({why}): leave it out")
         if self.max_cost is not None and not 0 <= self.max_cost < 1e9:
             raise ConfigurationError(f"max_cost ({self.max_cost:g}) must be dollars, 0 or more")
 

@@ -49,10 +49,18 @@ class SyncEngine:
         mode: Mode = "record",
         max_cost: float | None = None,
         tier: str | None = None,
+        cluster: str | None = None,
         settings: Settings | None = None,
     ) -> None:
         self._engine = Engine(
-            *lanes, base_url=base_url, cache=cache, mode=mode, max_cost=max_cost, tier=tier, settings=settings
+            *lanes,
+            base_url=base_url,
+            cache=cache,
+            mode=mode,
+            max_cost=max_cost,
+            tier=tier,
+            cluster=cluster,
+            settings=settings,
         )
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None

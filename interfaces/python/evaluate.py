@@ -74,6 +74,10 @@ class EvaluateOptions(TypedDict, total=False):
     """Stop before the run can cost more dollars; default: no limit."""
     tier: Literal["standard", "flex", "priority", "flex-then-standard"]
     """The provider's tier of service; default: the provider's."""
+    cluster: str
+    """The Ray cluster whose processes carry the calls, as HOST:PORT, or "local"; default: this process carries them."""
+    workers: int
+    """How many processes of the cluster carry calls; default: one a core."""
     cache: str
     """The folder where answers are kept; default: the user's cache folder."""
     mode: Literal["live", "record", "replay", "strict"]
@@ -165,7 +169,7 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
         run["reasoning_effort"] = several(run["reasoning_effort"])
     readings: dict[str, Any] = {name: value for name in _READINGS if (value := options.get(name)) is not None}
     others: dict[str, Any] = {name: value for name, value in options.items() if name not in (*_OF_RUN, *_READINGS)}
-    sending = SendingOptions(**others)
+    sending = SendingOptions(ray=others.pop("cluster", None), **others)
     order = Order(
         out=out,
         run=RunOptions(NAME, Options(model=tuple(dict.fromkeys(models)), **run), Readings(**readings)),

@@ -18,6 +18,7 @@ from millstream.engine.fault import LocalFault
 from millstream.engine.fleet.batches import Link, WorkerDied
 from millstream.engine.fleet.driver import FleetScheduler
 from millstream.engine.version import VERSION
+from millstream.wiring.fleet import settings_of_one
 from millstream.wiring.fleet_worker import FleetWorker
 from millstream.wiring.settings import Settings
 
@@ -62,9 +63,9 @@ class LoopbackFleet:
         node = f"node {number % self.nodes}"
         folder = (self.settings.cache or Path()) / node
         worker = FleetWorker()
-        hello = await worker.open(
-            structs.replace(self.settings, cluster=None, sink=None, budget=None, cache=folder), VERSION
-        )
+        plain = settings_of_one(self.settings, self.count)
+        settings = structs.replace(plain, cache=folder, environment=self.settings.environment)
+        hello = await worker.open(settings, VERSION)
         if hello.fault:
             raise LocalFault(hello.fault)
         link = LoopbackLink(self, worker, f"worker {number} on {node}", node)
