@@ -177,8 +177,8 @@ def add_retrieval(parser: argparse.ArgumentParser, *, is_shown: bool = True) -> 
 
 
 def add_sink(parser: argparse.ArgumentParser) -> None:
-    """Adds --sink, for verbs that fill a run's folder."""
-    _add(parser, ("sink",))
+    """Adds --sink and those of a cluster, for verbs that fill a run's folder."""
+    _add(parser, ("sink", "ray", "workers"))
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
