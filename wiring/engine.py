@@ -85,8 +85,8 @@ class Engine:
                 raise TypeError(f"expected a millstream.Lane, such as Lane({lane!r}), got a {type(lane).__name__}")
         if settings is None:
             place = cast("Path | None", cache)  # settings take its text too
-            given: dict[str, Any] = {"base_url": base_url, "max_cost": max_cost, "tier": tier, "cluster": cluster}
-            settings = Settings(lanes=lanes, cache=place, mode=mode, **given)
+            more: dict[str, Any] = {"base_url": base_url, "max_cost": max_cost, "tier": tier, "cluster": cluster}
+            settings = Settings(lanes=lanes, cache=place, mode=mode, **more)
         self.settings = settings
         self.events = Events()
         self.budget = CostBudget(settings.max_cost, settings.spent)
@@ -157,7 +157,7 @@ class Engine:
         else:
             from .fleet import Fleet
 
-            self._fleet = Fleet(settings.cluster, settings.workers, settings)
+            self._fleet = Fleet(settings.cluster, settings.workers, settings, Engine)
             self._scheduler = self._fleet.scheduler(self.budget, parts)
         if self._shared is not None:
             self._shared.connection.on_lost.append(partial(self.halt, "local_fault"))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from msgspec import structs
@@ -20,7 +22,7 @@ from ..engine.lane import Lane
 from ..engine.missing import missing_text
 from ..engine.remarks import remark
 from ..engine.version import VERSION
-from .fleet_worker import FleetWorker, Hello
+from .fleet_worker import CarryingEngine, FleetWorker, Hello
 from .settings import Settings
 
 LOCAL = "local"
@@ -35,14 +37,17 @@ _END_S = 60.0
 
 
 class Fleet:
-    """The workers of one engine. `address`: a cluster's, or `local` for one on this machine that ends with the engine;
-    `count` None: a worker for each core of the cluster. `forgets`: the run is complete, so that workers drop what they
-    kept for it."""
+    """The workers of one engine, each of which has one that `build` makes. `address`: a cluster's, or `local` for one
+    on this machine that ends with the engine; `count` None: a worker for each core of the cluster. `forgets`: the run
+    is complete, so that workers drop what they kept for it."""
 
-    def __init__(self, address: str, count: int | None, settings: Settings) -> None:
+    def __init__(
+        self, address: str, count: int | None, settings: Settings, build: Callable[..., CarryingEngine]
+    ) -> None:
         self._address = address
         self._count = count or 0
         self._settings = settings
+        self._build = build
         self.ray: Any = None
         self.forgets = False
         self._is_ours = False
@@ -81,9 +86,14 @@ class Fleet:
                 f"the cluster {self._address} has {machines} machines, which need one place for answers and quotas: "
                 f"give a server with --cache redis://HOST"
             )
+        remark(f"the Ray cluster {self._address}: {self._count:,} workers carry the calls (machines: {machines:,})")
         await self._join(self._count)
 
     def _connect(self) -> None:
+        # Ray prints on stdout what it thinks of each process that died; we say it in a line of our own.
+        worker: Any = import_module("ray._private.worker")
+        if hasattr(worker, "print_to_stdstream"):
+            worker.print_to_stdstream = lambda *_, **__: None
         place = {} if self._address == LOCAL else {"address": self._address}
         try:
             self.ray.init(include_dashboard=False, log_to_driver=False, logging_level="error", **place)
@@ -130,7 +140,7 @@ class Fleet:
         self._number += 1
         number, ray = self._number, self.ray
         options = {"num_cpus": _CORES_EACH, "max_concurrency": _EXCHANGES_AT_ONCE, "scheduling_strategy": "SPREAD"}
-        actor = ray.remote(**options)(FleetWorker).remote()
+        actor = ray.remote(**options)(FleetWorker).remote(self._build)
         settings = settings_of_one(self._settings, self._count)
         try:
             hello: Hello = await asyncio.wait_for(actor.open.remote(settings, VERSION), _START_S)

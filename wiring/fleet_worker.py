@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
 
 from msgspec import Struct, structs
 
+from ..engine.attempts.money import CostBudget
 from ..engine.fault import LocalFault
 from ..engine.fleet.carrier import Carrier
 from ..engine.fleet.grants import Grants
+from ..engine.scheduler import Scheduler
 from ..engine.version import VERSION
 from ..providers.access import ConfigurationError
-from .engine import Engine
 from .settings import Settings
 
 
@@ -29,11 +33,29 @@ class Hello(Struct):
     fault: str = ""
 
 
-class FleetWorker:
-    """The process. `open` comes first, `close` last."""
+class CarryingEngine(Protocol):
+    """An engine, as a worker uses it."""
 
-    def __init__(self) -> None:
-        self._engine: Engine | None = None
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    budget: CostBudget
+
+    async def __aenter__(self) -> object: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def forget_run(self) -> None: ...
+
+
+class FleetWorker:
+    """The process. `build` makes its engine of settings; `open` comes first, `close` last."""
+
+    def __init__(self, build: Callable[..., CarryingEngine]) -> None:
+        self._build = build
+        self._engine: CarryingEngine | None = None
         self._carrier: Carrier | None = None
 
     async def open(self, settings: Settings, version: str) -> Hello:
@@ -42,7 +64,7 @@ class FleetWorker:
         if version != VERSION:
             return structs.replace(hello, fault=f"has millstream {VERSION}, the driver {version}: install the same")
         try:
-            self._engine = Engine(settings=settings)
+            self._engine = self._build(settings=settings)
             grants = None
             if settings.max_cost is not None:
                 self._engine.budget.attach(grants := Grants())

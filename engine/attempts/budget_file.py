@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -92,6 +93,35 @@ def left_in(path: Path) -> Leftover | None:
     Raises LocalFault if it is damaged."""
     state = _state_in(path)
     return None if state is None else Leftover(path, state.written, state.granted / _NANO)
+
+
+class BudgetSource(Protocol):
+    """Who grants the money of a budget: a file (see BudgetFile for the methods), or the driver of a fleet.
+    `is_waiting`: what was asked for last may still be granted."""
+
+    @property
+    def all(self) -> Amounts: ...
+
+    @property
+    def overrun(self) -> float: ...
+
+    @property
+    def is_shared(self) -> bool: ...
+
+    @property
+    def ends(self) -> bool: ...
+
+    @property
+    def leftover(self) -> Leftover | None: ...
+
+    @property
+    def is_waiting(self) -> bool: ...
+
+    def draw(self, least: float, block: float) -> float: ...
+
+    def settle(self, unused: float, spent: float, overrun: float = 1.0) -> float: ...
+
+    def close(self, *, is_finished: bool) -> None: ...
 
 
 class BudgetFile:

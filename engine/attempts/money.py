@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 from msgspec import Struct, structs
@@ -15,7 +15,7 @@ from ..estimate import TokenEstimate, call_weight, most_input
 from ..fault import LocalFault
 from ..limits import Tokens
 from ..prices import Price, asks_hour
-from .budget_file import Amounts, Leftover
+from .budget_file import Amounts, BudgetSource, Leftover
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(
@@ -157,35 +157,6 @@ def why_unbounded(call: Call, price: Price | None, limit: str = "--max-cost", *,
         f"{model}: how long an answer can be is not known and max_tokens is not set, so {limit} can't be kept: {option}"
         f'max_output under [models."{model}"] in a --config file'
     )
-
-
-class BudgetSource(Protocol):
-    """Who grants the money of a budget: a file (see BudgetFile for the methods), or the driver of a fleet.
-    `is_waiting`: what was asked for last may still be granted."""
-
-    @property
-    def all(self) -> Amounts: ...
-
-    @property
-    def overrun(self) -> float: ...
-
-    @property
-    def is_shared(self) -> bool: ...
-
-    @property
-    def ends(self) -> bool: ...
-
-    @property
-    def leftover(self) -> Leftover | None: ...
-
-    @property
-    def is_waiting(self) -> bool: ...
-
-    def draw(self, least: float, block: float) -> float: ...
-
-    def settle(self, unused: float, spent: float, overrun: float = 1.0) -> float: ...
-
-    def close(self, *, is_finished: bool) -> None: ...
 
 
 class CostBudget:

@@ -67,7 +67,8 @@ class Carried(Struct, gc=False):
 
 class Taken(Struct):
     """What a worker hands back. `stopped` and `broken`: numbers of calls whose lane has stopped, and of those that
-    ended with an error; `maybe_billed`: attempts so far for calls that ended without an outcome."""
+    ended with an error; `maybe_billed`: attempts so far for calls that ended without an outcome; `in_flight`: of
+    each lane, now."""
 
     carried: list[Carried]
     stopped: list[tuple[int, Stop]]
@@ -75,6 +76,7 @@ class Taken(Struct):
     events: list[Event]
     maybe_billed: int = 0
     spending: Spending = field(default_factory=Spending)
+    in_flight: dict[str, int] = {}
 
 
 def packed(batch: Given | Taken) -> bytes:

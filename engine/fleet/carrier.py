@@ -50,23 +50,23 @@ class Carrier:
     async def exchange(self, data: bytes) -> bytes:
         """Begins the calls of a `Given`, and returns what has ended since the last exchange. One that waits ends when
         another comes."""
-        given = given_of(data)
+        batch = given_of(data)
         self._due.set()
         self._due = due = asyncio.Event()
         if self._grants is not None:
-            self._grants.receive(given.grant, self._budget)
-        for stop in given.stops:
+            self._grants.receive(batch.grant, self._budget)
+        for stop in batch.stops:
             self._scheduler.routes.of(stop.lane).lane.stop(stop.reason, stop.detail)
-        if given.halted is not None and self._scheduler.routes.halted is None:
-            self._scheduler.halt(*given.halted)
-        for number in given.left:
+        if batch.halted is not None and self._scheduler.routes.halted is None:
+            self._scheduler.halt(*batch.halted)
+        for number in batch.left:
             if (waiter := self._waiters.pop(number, None)) is not None:
                 waiter.leave()
-        for place, (number, call) in enumerate(given.calls, 1):
+        for place, (number, call) in enumerate(batch.calls, 1):
             self._begin(number, call)
             if place % _STEPS_MAX == 0:
                 await asyncio.sleep(0)
-        if given.waits and not self._is_enough() and not (self._grants is not None and self._grants.has_news):
+        if batch.waits and not self._is_enough() and not (self._grants is not None and self._grants.has_news):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_HELD_S):
                     await due.wait()
@@ -133,6 +133,7 @@ class Carrier:
             self._timer = None
         taken, self._taken = self._taken, Taken([], [], [], [])
         taken.maybe_billed = self._scheduler.maybe_billed_pending
+        taken.in_flight = {lane: route.lane.in_flight for lane, route in self._scheduler.routes.lasting.items()}
         budget, grants = self._budget, self._grants
         if grants is not None:
             taken.spending = grants.report(budget)

@@ -78,6 +78,7 @@ class FleetWorker(Struct, eq=False):
     is_halted: bool = False
     maybe_billed: int = 0
     purse: Purse = field(default_factory=Purse)
+    in_flight: dict[str, int] = {}
 
 
 class FleetScheduler(Scheduler, eq=False, kw_only=True):
@@ -257,6 +258,10 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         if any(each.purse.latest.needed for each in self.workers):
             self._give_soon()
         self.maybe_billed_pending = self._maybe_billed_by_dead + sum(each.maybe_billed for each in self.workers)
+        worker.in_flight = taken.in_flight
+        for lane, route in self.routes.lasting.items():
+            # The first key stands for all keys of all workers.
+            route.lane.keys[0].in_flight = sum(each.in_flight.get(lane, 0) for each in self.workers)
         for event in taken.events:
             self.events.tell(event.kind, event.lane, event.value, event.detail)
         rows = []
@@ -318,13 +323,14 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         remark(f"{worker.link.name} has ended ({death}): its {len(worker.given):,} calls go to other workers")
         worker.is_alive = worker.is_waiting = False
         self._maybe_billed_by_dead += worker.maybe_billed
-        worker.maybe_billed = 0
+        worker.maybe_billed, worker.in_flight = 0, {}
         worker.purse.bury(self.budget)
-        given, worker.given, worker.left = worker.given, {}, []
-        for call in given.values():
+        orphans = list(worker.given.values())
+        worker.given, worker.left = {}, []
+        for call in orphans:
             call.worker = None
             call.deaths += 1
-        self._return(list(given.values()))
+        self._return(orphans)
         try:
             link = await self.revive(worker.link)
         except LocalFault as fault:

@@ -6,6 +6,7 @@ A worker that dies answers nothing more: its calls end as if its process had gon
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +20,7 @@ from millstream.engine.fleet.batches import Link, WorkerDied
 from millstream.engine.fleet.driver import FleetScheduler
 from millstream.engine.version import VERSION
 from millstream.wiring.fleet import settings_of_one
-from millstream.wiring.fleet_worker import FleetWorker
+from millstream.wiring.fleet_worker import CarryingEngine, FleetWorker
 from millstream.wiring.settings import Settings
 
 
@@ -32,7 +33,10 @@ class LoopbackFleet:
     revives_most = 1000
     latest: LoopbackFleet
 
-    def __init__(self, address: str, count: int | None, settings: Settings) -> None:
+    def __init__(
+        self, address: str, count: int | None, settings: Settings, build: Callable[..., CarryingEngine]
+    ) -> None:
+        self.build = build
         self.settings = settings
         self.count = count or 2
         self.links: list[LoopbackLink] = []
@@ -62,7 +66,7 @@ class LoopbackFleet:
         number = len(self.links)
         node = f"node {number % self.nodes}"
         folder = (self.settings.cache or Path()) / node
-        worker = FleetWorker()
+        worker = FleetWorker(self.build)
         plain = settings_of_one(self.settings, self.count)
         settings = structs.replace(plain, cache=folder, environment=self.settings.environment)
         hello = await worker.open(settings, VERSION)

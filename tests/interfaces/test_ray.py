@@ -1,0 +1,86 @@
+"""A run over a Ray cluster on this machine ends as one without it, also if workers die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Done, Provider, finish, start
+
+pytest.importorskip("ray")
+pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.needs_benchmark("millstone"), pytest.mark.timeout(600)]
+
+GRID = ("run", "millstone", "--model", "sim/open", "--limit", "1", "--no-report", "--no-progress")
+WORKERS = ("--ray", "local", "--workers", "2")
+PROMPTS = 990
+# What differs between two runs of the same calls.
+OF_ONE_RUN = frozenset({"latency_ms", "answer_id", "crc"})
+
+
+def grid(home: Path, name: str, provider: Provider, *more: str) -> Any:
+    return start(home, *GRID, "--base-url", provider.base_url, "--cache", f"cache-{name}", "--out", name, *more)
+
+
+def records_of(folder: Path) -> dict[str, dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    records = {line["id"]: {name: value for name, value in line.items() if name not in OF_ONE_RUN} for line in lines}
+    assert len(records) == len(lines)
+    return records
+
+
+def scores_of(folder: Path) -> Any:
+    return json.loads((folder / "scores.json").read_text())
+
+
+def workers_under(pid: int) -> list[int]:
+    """The processes that carry calls for a command: Ray's own processes lie between."""
+    parents, titles = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
+                titles[int(entry.name)] = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue  # it has just ended
+
+    def is_under(process: int) -> bool:
+        return process == pid or (process in parents and is_under(parents[process]))
+
+    return [each for each, title in titles.items() if title.startswith(b"ray::FleetWorker") and is_under(each)]
+
+
+def test_a_run_over_workers_is_the_run_without_them(running_provider: Provider, tmp_path: Path) -> None:
+    plain: Done = finish(grid(tmp_path, "plain", running_provider), 200)
+    sent = running_provider.received()
+    running_provider.reset()
+    done = finish(grid(tmp_path, "ray", running_provider, *WORKERS), 400)
+    assert (plain.code, done.code) == (0, 0), done.err
+    assert "the Ray cluster local: 2 workers carry the calls (machines: 1)" in done.err
+    assert records_of(tmp_path / "ray") == records_of(tmp_path / "plain")
+    assert scores_of(tmp_path / "ray") == scores_of(tmp_path / "plain")
+    assert running_provider.received() == sent
+
+
+def test_workers_that_die_cost_what_they_had_at_most(running_provider: Provider, tmp_path: Path) -> None:
+    running = grid(tmp_path, "run", running_provider, *WORKERS, "--rpm", "3000", "--json")
+    killed = 0
+    lines = tmp_path / "run/records.jsonl"
+    while running.poll() is None and killed < 3:
+        written = lines.read_bytes().count(b"\n") if lines.exists() else 0
+        if written > 150 * (killed + 1) and (workers := workers_under(running.pid)):
+            os.kill(workers[0], signal.SIGKILL)
+            killed += 1
+        time.sleep(0.05)
+    done = finish(running, 400)
+    assert done.code == 0 and killed == 3, done.err
+    assert json.loads(done.out)["exit_code"] == 0  # and nothing else is on stdout
+    records = records_of(tmp_path / "run")
+    assert len(records) == PROMPTS
+    again = {prompt for prompt, times in running_provider.received().items() if times > 1}
+    assert len(again) <= sum(1 for record in records.values() if record["maybe_billed"])
+    assert sum(running_provider.received().values()) >= PROMPTS
