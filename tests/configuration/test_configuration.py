@@ -246,6 +246,8 @@ SENT = SendingOptions(
     max_cost=2,
     tier="flex",
     cache="~/kept",
+    ray="local",
+    workers=3,
     mode="replay",
     patience=9,
     timeout=8,
@@ -268,7 +270,10 @@ def test_each_option_of_sending_decides_a_setting(name: str) -> None:
 
 def test_options_of_sending_become_settings_under_the_names_that_these_have(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/base/me")
-    made = settings_for(("sim/open",), SENT, Configuration())
+    # A snapshot is read here, and no cluster carries what is in it.
+    made = settings_for(("sim/open",), structs.replace(SENT, ray=None, workers=None), Configuration())
+    carried = settings_for(("sim/open",), structs.replace(SENT, snapshot=None, mode="record"), Configuration())
+    assert (made.cluster, carried.cluster, carried.workers) == (None, "local", 3)
     assert made.lanes == (Lane("sim/open", rpm=7, tpm=900, concurrency=3, timeout_s=8),)
     assert (made.policy.patience_s, made.max_age_s, made.allow_hosts) == (9, 60, ("a.test", "b.test"))
     assert (str(made.cache), str(made.snapshot)) == ("/base/me/kept", "/base/me/first.snapshot")
