@@ -26,13 +26,13 @@ TICK_S = 0.25
 TICKS_COUNTED = 242
 _SLOTS = 256
 # What each slot counts; tokens, input and output together, have a limit and a pace but no count of their own.
-_REQUESTS, _INPUT, _OUTPUT, _TOKENS = range(4)
+REQUESTS, _INPUT, _OUTPUT, _TOKENS = range(4)
 _COUNTED = 3
 # The words of the header: the minute's sums of what is counted, the times until which sends are paced, by kind, and the
 # time until which the latest refused send has to wait.
-_TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US, _WAITED_US = 0, 1, 2, 3, 6, 10
+_TAIL, HEAD, BOOT, SUMS, _NEXT_US, _WAITED_US = 0, 1, 2, 3, 6, 10
 _FIELDS = 16
-_WORDS = _FIELDS + _COUNTED * _SLOTS
+WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
 _LAYOUT = 2
 # More requests or tokens than any quarter of a second has.
@@ -50,7 +50,7 @@ SPACED_BURST_S = 0.05
 # The most sends of a block, and its share of what is free at once: a killed process leaves the rest counted.
 _BLOCK_MOST = 32
 _BLOCK_SHARE = 1 / 16
-_AT_ONCE = (0.0, "")
+AT_ONCE = (0.0, "")
 _EMPTY = memoryview(bytes(8 * _COUNTED)).cast("q")
 _CLOSED = -1
 
@@ -65,9 +65,9 @@ def _boot_mark() -> int:
     return boot ^ _LAYOUT
 
 
-def _is_sound(words: memoryview) -> bool:
+def is_sound(words: memoryview) -> bool:
     """Whether the words of a ledger fit together; a damaged ledger could make a lane wait for ever."""
-    tail, head, slots = words[_TAIL], words[_HEAD], words[_FIELDS:].tolist()
+    tail, head, slots = words[_TAIL], words[HEAD], words[_FIELDS:].tolist()
     return (
         0 <= tail <= head + 1 <= tail + _SLOTS
         and 0 <= min(slots) <= max(slots) < _SLOT_MOST
@@ -79,10 +79,10 @@ def _add_up(words: memoryview) -> None:
     """Sums the slots up anew: a process that was killed between two writes leaves a sum that does not fit."""
     slots = words[_FIELDS:].tolist()
     for kind in range(_COUNTED):
-        words[_SUMS + kind] = sum(slots[kind::_COUNTED])
+        words[SUMS + kind] = sum(slots[kind::_COUNTED])
 
 
-def _amounts(words: memoryview, place: int) -> tuple[int, int, int, int]:
+def amounts(words: memoryview, place: int) -> tuple[int, int, int, int]:
     """Returns what is counted from this word on, by kind."""
     requests, read, written = words[place : place + _COUNTED].tolist()
     return requests, read, written, read + written
@@ -90,30 +90,30 @@ def _amounts(words: memoryview, place: int) -> tuple[int, int, int, int]:
 
 def _count(words: memoryview, tick: int, kind: int, amount: int) -> None:
     words[_FIELDS + _COUNTED * (tick % _SLOTS) + kind] += amount
-    words[_SUMS + kind] += amount
+    words[SUMS + kind] += amount
 
 
-def _advance(words: memoryview, tick: int) -> None:
+def advance(words: memoryview, tick: int) -> None:
     """Drops what is older than the window. A file whose times lie too far away is emptied."""
-    if not words[_TAIL] <= tick <= words[_HEAD] + _SLOTS or tick < words[_HEAD] - 8:
-        boot = words[_BOOT]
-        words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
-        words[_BOOT] = boot
+    if not words[_TAIL] <= tick <= words[HEAD] + _SLOTS or tick < words[HEAD] - 8:
+        boot = words[BOOT]
+        words[:] = memoryview(bytes(8 * WORDS)).cast("q")
+        words[BOOT] = boot
         words[_TAIL] = max(0, tick - TICKS_COUNTED + 1)
     while words[_TAIL] <= tick - TICKS_COUNTED:
         place = _FIELDS + _COUNTED * (words[_TAIL] % _SLOTS)
         words[place : place + _COUNTED] = _EMPTY
         words[_TAIL] += 1
-    words[_HEAD] = max(words[_HEAD], tick)
+    words[HEAD] = max(words[HEAD], tick)
     _add_up(words)
 
 
-def _until_free(words: memoryview, now: float, kind: int, excess: float) -> float:
+def until_free(words: memoryview, now: float, kind: int, excess: float) -> float:
     """Returns the seconds until at least `excess` of a kind has left the window, oldest first."""
     if excess <= 0:
         return 0.0
-    for tick in range(words[_TAIL], words[_HEAD] + 1):
-        excess -= _amounts(words, _FIELDS + _COUNTED * (tick % _SLOTS))[kind]
+    for tick in range(words[_TAIL], words[HEAD] + 1):
+        excess -= amounts(words, _FIELDS + _COUNTED * (tick % _SLOTS))[kind]
         if excess <= 0:
             return float((tick + TICKS_COUNTED) * TICK_S - now)
     return TICK_S
@@ -132,15 +132,15 @@ class _Limit(NamedTuple):
     def wait(self, words: memoryview, now: float, wanted: Sequence[int]) -> tuple[float, str]:
         """Returns the seconds until this limit allows a send, and for what; 0.0 or less: it does now. A send that needs
         all of a minute has it alone."""
-        held = _amounts(words, _SUMS)[self.kind]
+        held = amounts(words, SUMS)[self.kind]
         paced_s = (words[_NEXT_US + self.kind] - self.burst_us - int(now * 1e6)) / 1e6
         excess = min(held, held + wanted[self.kind] - self.most)
-        return max(paced_s, _until_free(words, now, self.kind, excess)), self.what
+        return max(paced_s, until_free(words, now, self.kind, excess)), self.what
 
     def block(self, words: memoryview, now: float, wanted: Sequence[int]) -> int:
         """Returns how many sends of this size are the share of a block. What lost time is made up with is left out."""
         paced_us = self.burst_us + min(0, int(now * 1e6) - words[_NEXT_US + self.kind])
-        free = min(paced_us / self.each_us, self.most - _amounts(words, _SUMS)[self.kind])
+        free = min(paced_us / self.each_us, self.most - amounts(words, SUMS)[self.kind])
         return int(_BLOCK_SHARE * free / max(1, wanted[self.kind]))
 
 
@@ -192,12 +192,12 @@ class Ledger:
         self._path = path
         self._files = files if files is not None or path is None else LedgerFiles(1)
         if path is None:
-            self._words = memoryview(bytearray(8 * _WORDS)).cast("q")
+            self._words = memoryview(bytearray(8 * WORDS)).cast("q")
         boot = _boot_mark() if path is not None else 0
         with self._locked() as words:
-            if words[_BOOT] != boot or not _is_sound(words):
-                words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
-                words[_BOOT] = boot
+            if words[BOOT] != boot or not is_sound(words):
+                words[:] = memoryview(bytes(8 * WORDS)).cast("q")
+                words[BOOT] = boot
             _add_up(words)
 
     def set_quota(self, quota: Quota) -> None:
@@ -208,7 +208,7 @@ class Ledger:
             rpm = float("inf") if quota.rpm is None else quota.rpm
             each_us = max(1e6 / (rpm * PACED_SHARE), 1e6 * quota.spacing_s)
             burst_us = int(1e6 * SPACED_BURST_S) if quota.spacing_s else _BURST_US
-            self._limits.append(_Limit(_REQUESTS, "requests", rpm, each_us, burst_us))
+            self._limits.append(_Limit(REQUESTS, "requests", rpm, each_us, burst_us))
         for kind, amount in ((_TOKENS, quota.tpm), (_INPUT, quota.itpm), (_OUTPUT, quota.otpm)):
             if amount is not None:
                 most, each_us = amount - int(_KEPT_SHARE * amount), 1e6 / (amount * PACED_SHARE)
@@ -228,17 +228,17 @@ class Ledger:
                 self._left -= 1
                 self._left_input -= read
                 self._left_output -= written
-            return _AT_ONCE
+            return AT_ONCE
         with self._locked() as words:
             self._tick = self._catch_up(words, now)
             wanted = (1, read, written, read + written)
-            wait = max((limit.wait(words, now, wanted) for limit in self._limits), default=_AT_ONCE)
+            wait = max((limit.wait(words, now, wanted) for limit in self._limits), default=AT_ONCE)
             if wait[0] > 0:
                 words[_WAITED_US] = int(1e6 * (now + wait[0]))
                 return wait
             if not is_tried:
                 self._take_block(words, now, wanted)
-        return _AT_ONCE
+        return AT_ONCE
 
     def _take_block(self, words: memoryview, now: float, wanted: Sequence[int]) -> None:
         """Counts as many sends like this one as may go at once and are likely to, and makes the first."""
@@ -288,30 +288,30 @@ class Ledger:
         """Returns the requests and tokens of the last minute."""
         with self._locked() as words:
             self._catch_up(words, now)
-            requests, read, written, _ = _amounts(words, _SUMS)
+            requests, read, written, _ = amounts(words, SUMS)
         return requests, Tokens(read, written)
 
     def empty_in_s(self, now: float) -> float:
         """Returns the seconds until the last minute holds no request."""
         with self._locked() as words:
             self._catch_up(words, now)
-            return _until_free(words, now, _REQUESTS, words[_SUMS])
+            return until_free(words, now, REQUESTS, words[SUMS])
 
     def close(self) -> None:
         """Closes the ledger; applies waiting corrections first, so that the next process counts them."""
         self._end_block()
         if self._owed:
             with self._locked() as words:
-                self._catch_up(words, words[_HEAD] * TICK_S)
+                self._catch_up(words, words[HEAD] * TICK_S)
         if self._files is not None:
             self._files.forget(self)
         self.close_file()
 
     def open_file(self) -> None:
         assert self._path is not None
-        fd = open_to_map(self._path, 8 * _WORDS)
+        fd = open_to_map(self._path, 8 * WORDS)
         try:
-            self._map = mmap.mmap(fd, 8 * _WORDS)
+            self._map = mmap.mmap(fd, 8 * WORDS)
         except OSError:
             os.close(fd)
             raise
@@ -341,8 +341,8 @@ class Ledger:
         """Moves the window to now, ends the block and applies waiting corrections. Returns the current tick's number
         (TICK_S each)."""
         tick = int(now / TICK_S)
-        if tick != words[_HEAD]:
-            _advance(words, tick)
+        if tick != words[HEAD]:
+            advance(words, tick)
         self._end_block()
         for sent, changes, paced in self._owed:
             self._correct(words, tick, sent, changes, paced)
