@@ -29,8 +29,9 @@ _SLOTS = 256
 REQUESTS, _INPUT, _OUTPUT, _TOKENS = range(4)
 _COUNTED = 3
 # The words of the header: the minute's sums of what is counted, the times until which sends are paced, by kind, and the
-# time until which the latest refused send has to wait.
-_TAIL, HEAD, BOOT, SUMS, _NEXT_US, _WAITED_US = 0, 1, 2, 3, 6, 10
+# time until which the latest refused send has to wait. The last two are a shared ledger's alone: the time before which
+# nothing is granted, and a mark of the latest writer.
+_TAIL, HEAD, BOOT, SUMS, _NEXT_US, _WAITED_US, HELD_US, WRITER = 0, 1, 2, 3, 6, 10, 11, 12
 _FIELDS = 16
 WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
@@ -47,9 +48,6 @@ _KEPT_SHARE = 1 / 200
 _LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
 SPACED_BURST_S = 0.05
-# The most sends of a block, and its share of what is free at once: a killed process leaves the rest counted.
-_BLOCK_MOST = 32
-_BLOCK_SHARE = 1 / 16
 AT_ONCE = (0.0, "")
 _EMPTY = memoryview(bytes(8 * _COUNTED)).cast("q")
 _CLOSED = -1
@@ -137,11 +135,10 @@ class _Limit(NamedTuple):
         excess = min(held, held + wanted[self.kind] - self.most)
         return max(paced_s, until_free(words, now, self.kind, excess)), self.what
 
-    def block(self, words: memoryview, now: float, wanted: Sequence[int]) -> int:
-        """Returns how many sends of this size are the share of a block. What lost time is made up with is left out."""
+    def free(self, words: memoryview, now: float, wanted: Sequence[int]) -> float:
+        """Returns how many sends of this size may go at once. What lost time is made up with is left out."""
         paced_us = self.burst_us + min(0, int(now * 1e6) - words[_NEXT_US + self.kind])
-        free = min(paced_us / self.each_us, self.most - amounts(words, SUMS)[self.kind])
-        return int(_BLOCK_SHARE * free / max(1, wanted[self.kind]))
+        return min(paced_us / self.each_us, self.most - amounts(words, SUMS)[self.kind]) / max(1, wanted[self.kind])
 
 
 class LedgerFiles:
@@ -178,14 +175,20 @@ class LedgerFiles:
 
 class Ledger:
     """The requests and tokens of a sliding minute under a quota, which may change. `path` None: only in memory; `files`
-    None: its file stays open until `close`."""
+    None: its file stays open until `close`. `counted_at`: the time under which the latest send is counted."""
+
+    # The most sends of a block, and its share of what is free at once: a killed process leaves the rest counted.
+    block_most = 32
+    block_share = 1 / 16
+    counted_at = 0.0
 
     def __init__(self, quota: Quota, path: Path | None = None, files: LedgerFiles | None = None) -> None:
         self._halvings = 0
         # Changes to what is counted already: the tick of each, by how much, and by how much of each kind it is paced.
         self._owed: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
-        # The block: the tick in which it is counted and may be used, what is left of it, and how many were sent.
-        self._tick = 0
+        # The block: the tick in which it is counted, until when it may be used, what is left of it, and how many were
+        # sent.
+        self._tick, self._until = 0, 0.0
         self._left = self._left_input = self._left_output = self._size = 0
         self.set_quota(quota)
         self._fd = _CLOSED
@@ -223,36 +226,51 @@ class Ledger:
         """Records a send now and returns (0.0, ""), or returns the seconds to wait and for what: `tokens` or
         `requests`. `is_tried`: nothing is recorded."""
         read, written = tokens.input, tokens.output
-        if self._left and self._tick == int(now / TICK_S) and read <= self._left_input and written <= self._left_output:
+        if self._left and now < self._until and read <= self._left_input and written <= self._left_output:
             if not is_tried:
                 self._left -= 1
                 self._left_input -= read
                 self._left_output -= written
             return AT_ONCE
-        with self._locked() as words:
-            self._tick = self._catch_up(words, now)
-            wanted = (1, read, written, read + written)
-            wait = max((limit.wait(words, now, wanted) for limit in self._limits), default=AT_ONCE)
-            if wait[0] > 0:
-                words[_WAITED_US] = int(1e6 * (now + wait[0]))
-                return wait
-            if not is_tried:
-                self._take_block(words, now, wanted)
-        return AT_ONCE
+        return self._take_anew(now, tokens, is_tried=is_tried)
 
-    def _take_block(self, words: memoryview, now: float, wanted: Sequence[int]) -> None:
-        """Counts as many sends like this one as may go at once and are likely to, and makes the first."""
-        size = max(1, min(_BLOCK_MOST, 2 * self._size, *(limit.block(words, now, wanted) for limit in self._limits)))
-        now_us, self._size = int(now * 1e6), size
+    def _take_anew(self, now: float, tokens: Tokens, *, is_tried: bool) -> tuple[float, str]:
+        """Takes a send that the block in hand does not have."""
+        with self._locked() as words:
+            tick = self._catch_up(words, now)
+            wait = self._take_block(words, now, tokens, tick, is_tried=is_tried)
+        if not (wait[0] or is_tried):
+            self.counted_at, self._until = now, (tick + 1) * TICK_S
+            self._left -= 1
+            self._left_input -= tokens.input
+            self._left_output -= tokens.output
+        return wait
+
+    def _take_block(
+        self, words: memoryview, now: float, tokens: Tokens, tick: int, *, is_tried: bool = False
+    ) -> tuple[float, str]:
+        """Counts in this tick as many sends like this one as may go at once and are likely to, or returns the wait for
+        one."""
+        wanted = (1, tokens.input, tokens.output, tokens.total)
+        wait = max((limit.wait(words, now, wanted) for limit in self._limits), default=AT_ONCE)
+        if wait[0] > 0:
+            words[_WAITED_US] = int(1e6 * (now + wait[0]))
+            return wait
+        if is_tried:
+            return AT_ONCE
+        shares = (int(self.block_share * limit.free(words, now, wanted)) for limit in self._limits)
+        size = max(1, min(self.block_most, 2 * self._size, *shares))
+        now_us, self._size, self._tick = int(now * 1e6), size, tick
         # Sending time that one limit lost while a call waited for another is made up; time without a waiting call is
         # not.
         made_up_us = self._made_up_us >> self._halvings if now_us <= words[_WAITED_US] + _LATE_US else 0
         for kind in range(_COUNTED):
-            _count(words, self._tick, kind, size * wanted[kind])
+            _count(words, tick, kind, size * wanted[kind])
         for limit in self._limits:
             place = _NEXT_US + limit.kind
             words[place] = max(words[place], now_us - made_up_us) + int(limit.each_us * size * wanted[limit.kind])
-        self._left, self._left_input, self._left_output = ((size - 1) * amount for amount in wanted[:_COUNTED])
+        self._left, self._left_input, self._left_output = (size * amount for amount in wanted[:_COUNTED])
+        return AT_ONCE
 
     def _end_block(self) -> None:
         """Gives back what is left of the block, with the next lock."""
@@ -262,25 +280,27 @@ class Ledger:
             self._size -= self._left
             self._left = self._left_input = self._left_output = 0
 
-    def move(self, granted_at: float, now: float, tokens: Tokens) -> None:
-        """Counts a send, granted less than a minute ago, from `now` on: its request is written only now."""
-        old = int(granted_at / TICK_S)
+    def move(self, counted_at: float, now: float, tokens: Tokens) -> float:
+        """Counts a send, counted less than a minute ago, from `now` on: its request is written only now. Returns under
+        which time it is counted."""
+        old = int(counted_at / TICK_S)
         if old == int(now / TICK_S):
-            return
+            return now
         with self._locked() as words:
             new = self._catch_up(words, now)
             for kind, amount in enumerate((1, tokens.input, tokens.output)):
                 _count(words, new, kind, amount)
                 if old >= words[_TAIL]:
                     _count(words, old, kind, -amount)
+        return now
 
-    def settle(self, sent_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
+    def settle(self, counted_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
         """Replaces a reservation by what was used. Less is given back to the minute in which it was sent; more counts
         in the minute that begins now. `requests=0` gives the request back too. Takes effect with the next `take` that
         needs a lock or `used`, so that an answer costs no lock of its own; if more was used, with the next `take`."""
         read, written = used.input - reserved.input, used.output - reserved.output
         # A request that is given back stays paced: if it was refused, it comes again.
-        self._owed.append((int(sent_at / TICK_S), (requests - 1, read, written), (0, read, written, read + written)))
+        self._owed.append((int(counted_at / TICK_S), (requests - 1, read, written), (0, read, written, read + written)))
         if read > 0 or written > 0:
             self._end_block()
 
