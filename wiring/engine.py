@@ -141,6 +141,7 @@ class Engine:
             from .shared_cache import SharedCache
 
             self._shared = await SharedCache.open(settings, settings.server, self._cache)
+            self._routing.quota = self._shared.quota
         parts: dict[str, Any] = {
             "routes": Routes(self._routing.route, settings.policy.reopened_s),
             "cache": self._cache,
@@ -184,16 +185,16 @@ class Engine:
         if self._reader is not None:
             await self._reader.extraction.close()
             self._reader = None
+        if self._scheduler is not None:
+            self._scheduler.routes.close()
         if self._shared is not None:
-            await self._shared.close()
+            await self._shared.close()  # after the lanes, which give back what is left of their quotas
             self._shared = None
         if self._fleet is not None:
             await self._fleet.close()
             self._fleet = None
         await self._routing.close()
-        if self._scheduler is not None:
-            self._scheduler.routes.close()
-            self._scheduler = None
+        self._scheduler = None
         self.budget.detach()
         self._retrieval.close()
         if self._cache is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -17,9 +18,10 @@ from ..engine.estimate import TokenEstimate
 from ..engine.events import Events
 from ..engine.lane import TIMEOUT_DEFAULT_S, Lane
 from ..engine.lanes.key_gate import KeyGate
-from ..engine.lanes.lane_files import LaneNote, open_lane_files
+from ..engine.lanes.lane_files import LaneNote, open_lane_files, open_memory
 from ..engine.lanes.lane_queue import LaneQueue
 from ..engine.lanes.ledger import LedgerFiles
+from ..engine.limits import declared_quota
 from ..engine.prices import Price
 from ..engine.remarks import remark
 from ..engine.scheduler import Route
@@ -35,6 +37,9 @@ from .lane_names import without_lane
 from .reach import accesses_to, stem_of
 from .settings import Settings, day_of
 from .web_retrieval import WebRetrieval
+
+if TYPE_CHECKING:
+    from ..engine.shared.quota import SharedQuota
 
 # The deadline of a call at a slower tier where none is set: OpenAI's and Google's advice.
 FLEX_TIMEOUT_S = 900.0
@@ -63,6 +68,8 @@ class Router:
         patience_s = self._policy.patience_s if self._policy.attempts_max > 1 and not settings.measures else None
         self._transport = Transport(look_every_s, patience_s, sockets_max())
         self._ledgers = LedgerFiles(ledgers_max())
+        # Set while the engine shares its quotas with other machines.
+        self.quota: SharedQuota | None = None
         self._authorizers: dict[object, Authorizer] = {}
         self._routed: set[str] = set()
 
@@ -142,8 +149,13 @@ class Router:
 
     def _open_key(self, access: Access, lane: Lane) -> KeyGate:
         note = LaneNote(lane.model, access.variable, access.target.base_url, lane)
-        ledger, memory = open_lane_files(stem_of(access, self._settings), note, self._ledgers)
-        return KeyGate(
+        stem, shared = stem_of(access, self._settings), None
+        if self.quota is None:
+            ledger, memory = open_lane_files(stem, note, self._ledgers)
+        else:
+            ledger = shared = self.quota.ledger(stem.name, declared_quota(lane))
+            memory = open_memory(stem, note)
+        gate = KeyGate(
             lane,
             self._policy,
             ledger=ledger,
@@ -154,3 +166,8 @@ class Router:
             # Limits that earlier answers reported don't slow a measurement.
             memory=None if self._settings.measures else memory,
         )
+        if shared is not None:
+            shared.on_change = lambda: gate.on_change()  # a lane's queue sets it later
+            if not self._settings.measures:
+                gate.peers, shared.watcher = shared, gate
+        return gate

@@ -1,23 +1,28 @@
-"""The server that several machines share, as one engine uses it: the connection to it, and the answers on it.
+"""The server that several machines share, as one engine uses it: the connection to it, the answers and quotas on it.
 
 Reads user and password from the environment. Imported only where a shared cache is named.
 """
 
 from __future__ import annotations
 
+from random import Random
+
 from ..engine.server_address import PASSWORD_VARIABLE, USER_VARIABLE, ServerAddress
 from ..engine.shared.answers import SharedAnswers
 from ..engine.shared.connection import SharedConnection
+from ..engine.shared.quota import SharedQuota
+from ..engine.shared.server_ledgers import ServerLedgers
 from ..engine.store.cache import Cache
 from .settings import Settings
 
 
 class SharedCache:
-    """An open connection, and the answers that are shared over it; None: this engine shares none."""
+    """An open connection, and what is shared over it: quotas, and answers; None: this engine shares no answers."""
 
     def __init__(self, connection: SharedConnection, answers: SharedAnswers | None) -> None:
         self.connection = connection
         self.answers = answers
+        self.quota = SharedQuota(ServerLedgers(connection), Random())
 
     @classmethod
     async def open(cls, settings: Settings, address: ServerAddress, cache: Cache) -> SharedCache:
@@ -43,6 +48,7 @@ class SharedCache:
         return shared
 
     async def close(self) -> None:
+        await self.quota.close()
         if self.answers is not None:
             await self.answers.close()
         await self.connection.close()

@@ -46,14 +46,15 @@ STOPPED = Hold(float("inf"), "stopped")
 class Permit(Struct, eq=False):
     """The right to make one attempt, held from admission until the answer is safe on disk. `tokens` and `cost`
     (dollars) are reserved for it; `sent_at` is when it was admitted and, once its request is written, when that was, in
-    seconds of the clock that its gate reads; `is_probe`: it tests a lane that its breaker holds back. `payer`: the
-    budget that pays for the attempt beside the engine's; None: there is none. `limits`: those that its answer reported.
-    """
+    seconds of the clock that its gate reads; `counted_at`: the time under which its ledger counts it; `is_probe`: it
+    tests a lane that its breaker holds back. `payer`: the budget that pays for the attempt beside the engine's; None:
+    there is none. `limits`: those that its answer reported."""
 
     gate: KeyGate
     tokens: Tokens
     cost: float
     sent_at: float
+    counted_at: float
     is_probe: bool = False
     is_settled: bool = False
     payer: Payer | None = None
@@ -94,6 +95,13 @@ class Payer(Protocol):
         """Takes the outcome of an attempt that was answered, before it is stored."""
 
 
+class Peers(Protocol):
+    """The other processes that send with the same API key, through a shared cache."""
+
+    def tell(self, *, limits: tuple[Limit, ...] = (), pause_s: float = 0.0, stop: Stop | None = None) -> None:
+        """Lets them know the limits that an answer reported, a pause of all calls, or why the API key is of no use."""
+
+
 class KeyGate:
     """The gate of one API key to one lane's quota. `key` is the environment variable that holds the API key, `proof`
     the words for it in messages, `number` its place among the lane's keys, from 0. Without a `ledger` its last minute
@@ -120,6 +128,7 @@ class KeyGate:
         self.breaker = Breaker(policy)
         self.on_change: Callable[[], None] = lambda: None
         self.on_stop: Callable[[], None] = lambda: None
+        self.peers: Peers | None = None
         self.policy = policy
         self.budget = CostBudget() if budget is None else budget
         self.events = Events() if events is None else events
@@ -170,7 +179,7 @@ class KeyGate:
         self._adaptive.note_send(now)
         if self.breaker.is_open:
             self.breaker.begin_probe()
-        return Permit(self, tokens, cost, now, self.breaker.is_open)
+        return Permit(self, tokens, cost, now, self.ledger.counted_at, self.breaker.is_open)
 
     def _held(self, now: float) -> Hold:
         """Returns how long breaker, pause and back-off hold an attempt back (0 seconds: not at all). Stops the gate if
@@ -213,7 +222,7 @@ class KeyGate:
             self._next_write_at = now + spacing_s - SPACED_BURST_S
         if permit.payer is not None:
             permit.payer.clear(permit, now)
-        self.ledger.move(permit.sent_at, now, permit.tokens)
+        permit.counted_at = self.ledger.move(permit.counted_at, now, permit.tokens)
         permit.sent_at = now
         return 0.0
 
@@ -273,7 +282,8 @@ class KeyGate:
                 if self.breaker.record_failure(now, was_probe=permit.is_probe):
                     self._begin_trouble(now)
             case "pause" | "rest":
-                self._pause(fault, verdict.pause_s, now)
+                self.events.tell("throttled", self.lane.model, verdict.pause_s, fault.kind)
+                self.pause(verdict.pause_s, fault.detail, now)
             case "doubt":
                 self.is_suspect = True
                 self._begin_trouble(now)
@@ -282,6 +292,11 @@ class KeyGate:
                 self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
             case "empty_account" | "redirect":
                 self.stop(learns, fault.detail)
+        if self.peers is not None:
+            if learns == "pause":
+                self.peers.tell(pause_s=verdict.pause_s)
+            elif learns in ("dead_key", "empty_account"):
+                self.peers.tell(stop=self.stopped)
         if permit.is_probe and (is_pause or learns == "nothing"):
             self.breaker.abandon_probe(now)  # it showed nothing; a pause decides when the next one goes
         self._settle(permit, used, 0.0 if verdict.money == "none" else None, is_sure=False)
@@ -297,12 +312,31 @@ class KeyGate:
 
     def learn(self, limits: tuple[Limit, ...], now: float) -> None:
         """Takes in the provider's limits that an answer reported, and pauses if nothing is left of one."""
-        self._memory.see(self._doubts.settle(limits, self._memory.limits, now))
-        self._obey(self._memory.limits)
+        if self.adopt(self._doubts.settle(limits, self._memory.limits, now)) and self.peers is not None:
+            self.peers.tell(limits=self._memory.limits)
         wait_s = max((limit.wait_s for limit in limits), default=0.0)
         if wait_s > 0:
             # At most as long as patience: the next answer shows whether the limit is right.
             self._paused_until = max(self._paused_until, now + min(wait_s, self.policy.patience_s))
+
+    def adopt(self, limits: tuple[Limit, ...]) -> bool:
+        """Keeps to the provider's limits, reported to this process or another. Returns whether any of them is new."""
+        is_new = self._memory.see(limits)
+        self._obey(self._memory.limits)
+        return is_new
+
+    def pause(self, seconds: float, detail: str, now: float) -> None:
+        """Sends nothing for so long, since the provider asked for it, here or in another process; stops the gate if
+        that is longer than its patience."""
+        self._paused_until = max(self._paused_until, now + seconds)
+        since = self._begin_trouble(now)
+        if self._paused_until - since > self._patience_s:
+            request = f"asks for a pause of {seconds / 60:.2g} min after {(now - since) / 60:.2g} min"
+            self.stop(
+                "patience",
+                f"{self.lane.model} {request} without a valid answer, more than --patience "
+                f"({self._patience_s / 60:g} min) in all: try again later. It said: {detail}",
+            )
 
     def close(self) -> None:
         self._memory.close()
@@ -326,18 +360,6 @@ class KeyGate:
         self.trouble_since = now if self.trouble_since is None else self.trouble_since
         return self.trouble_since
 
-    def _pause(self, fault: Fault, seconds: float, now: float) -> None:
-        self._paused_until = max(self._paused_until, now + seconds)
-        since = self._begin_trouble(now)
-        self.events.tell("throttled", self.lane.model, seconds, fault.kind)
-        if self._paused_until - since > self._patience_s:
-            request = f"asks for a pause of {seconds / 60:.2g} min after {(now - since) / 60:.2g} min"
-            self.stop(
-                "patience",
-                f"{self.lane.model} {request} without a valid answer, more than --patience "
-                f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
-            )
-
     def _settle(
         self, permit: Permit, used: Tokens | None, cost: float | None, *, is_sure: bool, is_reported: bool = True
     ) -> None:
@@ -345,7 +367,7 @@ class KeyGate:
         money by the cost in dollars (None: all of it counts)."""
         permit.is_settled = True
         if used != permit.tokens:
-            self.ledger.settle(permit.sent_at, permit.tokens, used or _NO_TOKENS, requests=int(used is not None))
+            self.ledger.settle(permit.counted_at, permit.tokens, used or _NO_TOKENS, requests=int(used is not None))
         cost = permit.cost * self.budget.overrun if cost is None else cost
         if permit.cost or cost:
             unsure, at_worst = 0.0 if is_sure else cost, 0.0 if is_reported else cost

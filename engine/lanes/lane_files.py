@@ -136,6 +136,13 @@ def lanes_folder(cache: Path) -> Path:
     return cache / "lanes"
 
 
+def open_memory(stem: Path, note: LaneNote) -> LaneMemory:
+    """Returns the memory of a lane whose ledger is kept elsewhere."""
+    with contextlib.suppress(OSError):
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    return LaneMemory(note, stem.with_suffix(NOTE))
+
+
 def open_lane_files(stem: Path, note: LaneNote, files: LedgerFiles | None = None) -> tuple[Ledger, LaneMemory]:
     path = stem.with_suffix(LEDGER)
     try:

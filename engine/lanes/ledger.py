@@ -31,7 +31,7 @@ _COUNTED = 3
 # The words of the header: the minute's sums of what is counted, the times until which sends are paced, by kind, and the
 # time until which the latest refused send has to wait. The last two are a shared ledger's alone: the time before which
 # nothing is granted, and a mark of the latest writer.
-_TAIL, HEAD, BOOT, SUMS, _NEXT_US, _WAITED_US, HELD_US, WRITER = 0, 1, 2, 3, 6, 10, 11, 12
+_TAIL, HEAD, BOOT, SUMS, _NEXT_US, WAITED_US, HELD_US, WRITER = 0, 1, 2, 3, 6, 10, 11, 12
 _FIELDS = 16
 WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
@@ -45,7 +45,7 @@ _BURST_US = int(1e6 * BURST_SHARE / PACED_SHARE)
 # The share of a minute's tokens that is kept for calls in flight that use more than was reserved for them.
 _KEPT_SHARE = 1 / 200
 # A caller that knows how long to wait comes back at most this much later.
-_LATE_US = 500_000
+LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
 SPACED_BURST_S = 0.05
 AT_ONCE = (0.0, "")
@@ -69,7 +69,7 @@ def is_sound(words: memoryview) -> bool:
     return (
         0 <= tail <= head + 1 <= tail + _SLOTS
         and 0 <= min(slots) <= max(slots) < _SLOT_MOST
-        and max(words[_NEXT_US : _WAITED_US + 1].tolist()) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
+        and max(words[_NEXT_US : WAITED_US + 1].tolist()) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
     )
 
 
@@ -254,7 +254,7 @@ class Ledger:
         wanted = (1, tokens.input, tokens.output, tokens.total)
         wait = max((limit.wait(words, now, wanted) for limit in self._limits), default=AT_ONCE)
         if wait[0] > 0:
-            words[_WAITED_US] = int(1e6 * (now + wait[0]))
+            words[WAITED_US] = int(1e6 * (now + wait[0]))
             return wait
         if is_tried:
             return AT_ONCE
@@ -263,7 +263,7 @@ class Ledger:
         now_us, self._size, self._tick = int(now * 1e6), size, tick
         # Sending time that one limit lost while a call waited for another is made up; time without a waiting call is
         # not.
-        made_up_us = self._made_up_us >> self._halvings if now_us <= words[_WAITED_US] + _LATE_US else 0
+        made_up_us = self._made_up_us >> self._halvings if now_us <= words[WAITED_US] + LATE_US else 0
         for kind in range(_COUNTED):
             _count(words, tick, kind, size * wanted[kind])
         for limit in self._limits:

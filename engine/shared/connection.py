@@ -46,7 +46,7 @@ _PROOF = Script(
     """#!lua flags=allow-oom
 redis.call('SET', KEYS[1], '', 'PX', 1000)
 return {redis.call('GET', KEYS[1]), redis.call('GETRANGE', KEYS[1], 0, 8), redis.call('EXISTS', KEYS[1]),
-  redis.call('DEL', KEYS[1])}"""
+  redis.call('DEL', KEYS[1]), redis.call('TIME')}"""
 )
 _PROOF_KEY = b"millstream:1:proof"
 _ARE_YOU_THERE = Script("#!lua flags=no-writes\nreturn 1")
