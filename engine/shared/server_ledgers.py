@@ -46,12 +46,12 @@ class ServerLedgers:
 
     async def exchange(self, name: str, version: int, words: bytes, who: bytes) -> Held:
         """Does what `Exchange.exchange` says. Waits while the server is away."""
-        connection, asked, key = self._connection, asyncio.get_running_loop().time(), name.encode()
+        connection, began, key = self._connection, asyncio.get_running_loop().time(), name.encode()
         reply = await connection.reply(_EXCHANGE, (_LEDGER + key, _TURN + key), (b"%d" % version, words, who))
         if not isinstance(reply, list):
             raise ExchangeLost
         is_stored, stored_version, stored_words, seconds, microseconds = reply
-        if words and not is_stored and connection.connected_at > asked:
+        if words and not is_stored and connection.connected_at > began:
             raise ExchangeLost  # the words may have been stored before, and others after them
         now_s = int(seconds) + int(microseconds) / 1e6
         stored = words if is_stored else stored_words

@@ -233,7 +233,7 @@ def test_a_user_without_the_rights_that_scripts_need_is_refused_and_one_with_the
     async def work(connection: SharedConnection) -> Reply:
         return await connection.reply(ECHO, (), (b"1",))
 
-    rights = ["+evalsha", "+script|load", "+info", "+select", "+get", "+getrange", "+set", "+exists", "+del"]
+    rights = ["+evalsha", "+script|load", "+info", "+select", "+get", "+getrange", "+set", "+exists", "+del", "+time"]
     with SharedServer(tmp_path) as server:
         for left_out in ("+evalsha", "+script|load", "+info", "+set"):
             server.say("ACL", "SETUSER", "some", "reset", "on", ">pw", "~millstream:1:*", *(set(rights) - {left_out}))
