@@ -1,6 +1,8 @@
-"""Writes records into a Parquet file by row groups, so that a million need no more memory than ten thousand.
+"""Writes records into a Parquet file, or a folder of several, by row groups, so that a million need no more memory than
+ten thousand.
 
-Owns the size of a row group. A file appears whole or not at all. Needs pyarrow, as columns does.
+Owns the size of a row group and the names of a folder's files. A file or folder appears whole or not at all. Needs
+pyarrow, as columns does.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ import contextlib
 import fcntl
 import glob
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,41 +36,55 @@ ROWS_MAX = 20_000
 _CHARS_MAX = 32 << 20
 _COMPRESSION = "zstd"
 _FRESH = ".millstream-new"
+# Names with a sixth digit would no longer sort in the order of the rows.
+_PARTS_MAX = 100_000
 
 
-class ParquetFile(Struct, frozen=True):
+class ParquetTable(Struct, frozen=True):
+    """What was written. `parts`: how many files the folder `target` has; None: `target` is one file."""
+
     source: RecordSource
     target: Path
     statuses: Counter[str]
+    parts: int | None
 
     @property
     def rows(self) -> int:
         return self.statuses.total()
 
 
-def export(source: RecordSource, target: Path) -> ParquetFile:
-    """Writes one run's table, and returns how many rows it has of each status. Raises UsageError if the file exists."""
+def export(source: RecordSource, target: Path, rows_per_file: int | None = None) -> ParquetTable:
+    """Writes one run's table, as a file or as a folder of files of so many rows, and returns how many rows it has of
+    each status. Raises UsageError if `target` exists."""
     check_is_free(target)
     _remove_what_kills_left(target)
     fresh = target.with_name(f".{target.name}.{os.getpid()}{_FRESH}")
     statuses: Counter[str] = Counter()
     try:
         try:
-            with fresh.open("xb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                _write(file, source, statuses)
-                file.flush()
-                os.fsync(file.fileno())
-                _name(fresh, target)
+            if rows_per_file is None:
+                parts = None
+                with fresh.open("xb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                    _write(file, source, _rows_of(source), statuses)
+                    _name(fresh, target)
+            else:
+                fresh.mkdir()
+                with _opened(fresh) as folder:
+                    fcntl.flock(folder, fcntl.LOCK_EX)
+                    parts = _write_parts(fresh, source, statuses, rows_per_file)
+                    os.fsync(folder)
+                    _name(fresh, target)
         finally:
-            fresh.unlink(missing_ok=True)
+            _remove(fresh)
     except OSError as error:
-        if error.filename and str(error.filename) not in (str(fresh), str(target)):
+        place = Path(error.filename or target)
+        if place != target and fresh not in (place, place.parent):
             raise UsageError(f"{error.filename}: expected a readable file, got: {error.strerror}") from error
         raise LocalFault(
             f"{target} can't be written ({error.strerror or error}): make room, or choose another --out"
         ) from error
-    return ParquetFile(source, target, statuses)
+    return ParquetTable(source, target, statuses, parts)
 
 
 def check_is_free(target: Path) -> None:
@@ -79,33 +97,77 @@ def _taken(target: Path) -> UsageError:
 
 
 def _name(fresh: Path, target: Path) -> None:
-    """Renames the finished file to `target`. Raises UsageError if another export has created that meanwhile."""
+    """Renames what is finished to `target`. Raises UsageError if another export has created that meanwhile."""
     try:
         os.link(fresh, target)
     except FileExistsError:
         raise _taken(target) from None
-    except OSError:  # a file system without links
+    except OSError:  # a folder, which replaces only an empty one; or a file system without links
         check_is_free(target)
         fresh.replace(target)
 
 
+def _remove(fresh: Path) -> None:
+    if fresh.is_dir():
+        shutil.rmtree(fresh)
+    else:
+        fresh.unlink(missing_ok=True)
+
+
 def _remove_what_kills_left(target: Path) -> None:
-    """Removes unfinished files of killed exports. One that is still being written is locked, and stays."""
+    """Removes unfinished files and folders of killed exports. One that is still being written is locked, and stays."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_FRESH}"):
-        with contextlib.suppress(OSError, LocalFault), open_to_read(left) as file:
+        with contextlib.suppress(OSError, LocalFault), _opened(left) if left.is_dir() else open_to_read(left) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink()
+            _remove(left)
 
 
-def _write(file: BinaryIO, source: RecordSource, statuses: Counter[str]) -> None:
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _write_parts(fresh: Path, source: RecordSource, statuses: Counter[str], rows_per_file: int) -> int:
+    """Writes the folder's files and returns how many there are."""
+    parts: list[Path] = []
+    for rows in _cut(_rows_of(source), rows_per_file):
+        if len(parts) == _PARTS_MAX:
+            raise UsageError(
+                f"--rows-per-file: expected so many that {_PARTS_MAX:,} files are enough for {source.place}, got "
+                f"{rows_per_file:,}"
+            )
+        parts.append(fresh / f"part-{len(parts):05}")
+        with parts[-1].open("xb") as file:
+            _write(file, source, rows, statuses)
+    # Only now, since a pattern like `tables/*/*.parquet` finds hidden folders too.
+    for part in parts:
+        part.rename(part.with_suffix(".parquet"))
+    return len(parts)
+
+
+def _cut(rows: Iterator[dict[str, Any]], rows_per_file: int) -> Iterator[Iterator[dict[str, Any]]]:
+    """Yields the rows of each file, to be taken before the next one's. The first file has none if there are none."""
+    yield islice(rows, rows_per_file)
+    for row in rows:
+        yield chain((row,), islice(rows, rows_per_file - 1))
+
+
+def _write(file: BinaryIO, source: RecordSource, rows: Iterator[dict[str, Any]], statuses: Counter[str]) -> None:
+    """Writes one file through to the disk. All files of a folder have the same schema."""
     schema = schema_of(source.benchmark, source.metadata)
     with pq.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
-        for rows in _groups(_rows_of(source), statuses):
+        for group in _groups(rows, statuses):
             try:
-                table = table_of(rows, schema)
+                table = table_of(group, schema)
             except (pa.ArrowException, OverflowError) as error:
                 raise UsageError(f"{source.place}: a record holds what no column can ({error})") from error
-            writer.write_table(table, row_group_size=len(rows))
+            writer.write_table(table, row_group_size=len(group))
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _rows_of(source: RecordSource) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ....configuration.data_files import make_room
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
-from ....configuration.values import Text
+from ....configuration.values import Text, WholeNumber
 from ....format import count_text
 from ...terminal.output import say, say_json
 
@@ -22,6 +22,7 @@ HELP = "write the records of runs and batches as Parquet, for pandas, polars, Du
 EXAMPLES = (
     "export runs/first",
     "export runs/first runs/second --out tables",
+    "export runs/first --rows-per-file 100000 --out first.parquet",
 )
 _SUFFIX = ".parquet"
 _OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx")
@@ -39,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|FOLDER",
         help="a .parquet file for one run, a folder for any number (default: records.parquet in each run's folder, "
         "OUT.parquet beside a batch's OUT)",
+    )
+    parser.add_argument(
+        "--rows-per-file",
+        type=flag(WholeNumber("rows")),
+        metavar="N",
+        help="instead of each file, write a folder of that name, with files of N rows: part-00000.parquet, "
+        "part-00001.parquet and so on (the last one has the rest)",
     )
     parser.add_argument("--json", action="store_true", help="what was written as one JSON object on stdout")
 
@@ -60,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
             check_is_free(target)
     except OSError as error:
         raise UsageError(f"{error.filename}: expected something to read or write, got: {error.strerror}") from error
-    done = [export(source, target) for source, target in zip(sources, targets, strict=True)]
+    done = [export(source, target, options.rows_per_file) for source, target in zip(sources, targets, strict=True)]
     if options.json:
         say_json(
             {
@@ -71,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
                         "benchmark": each.source.benchmark,
                         "rows": each.rows,
                         "statuses": dict(sorted(each.statuses.items())),
+                        **({} if each.parts is None else {"parts": each.parts}),
                     }
                     for each in done
                 ]
@@ -79,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
         return DONE
     for each in done:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(each.statuses.items()))
-        say(f"{each.target}: {count_text(each.rows, 'row')}{f' ({kinds})' if kinds else ''}")
+        parts = "" if each.parts is None else f" in {count_text(each.parts, 'file')}"
+        say(f"{each.target}: {count_text(each.rows, 'row')}{parts}{f' ({kinds})' if kinds else ''}")
     return DONE
 
 
@@ -87,7 +97,7 @@ def _targets(sources: Sequence[RecordSource], out: str | None) -> list[Path]:
     folder = None
     if out is None:
         targets = [source.default_target for source in sources]
-    elif out.endswith(_SUFFIX) and not Path(out).is_dir():
+    elif out.endswith(_SUFFIX):
         if len(sources) > 1:
             raise UsageError(f"--out: expected a folder for {len(sources)} runs, got the file {out}")
         targets = [Path(out)]
