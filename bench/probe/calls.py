@@ -93,14 +93,15 @@ class Caps:
 
     def check(self, model: str, count: int, cost: float) -> None:
         """Raises ModelEnd if so many calls of this cost together would pass a cap."""
+        more = f"{count:,} more call" if count == 1 else f"{count:,} more calls"
         if self.calls + count > self.bounds.max_calls:
             raise ModelEnd(
-                f"{model}: {count:,} more calls would pass the limit of {self.bounds.max_calls:,} ({self.calls:,} are "
+                f"{model}: {more} would pass the limit of {self.bounds.max_calls:,} ({self.calls:,} are "
                 "sent): raise --max-calls"
             )
         if not self.budget.fits(cost):
             raise ModelEnd(
-                f"{model}: {count:,} more calls can cost ${cost:.4f}, of ${self.bounds.max_cost:.4f} "
+                f"{model}: {more} can cost ${cost:.4f}, of ${self.bounds.max_cost:.4f} "
                 f"${self.budget.spent:.4f} are spent: raise --max-cost"
             )
 
@@ -140,12 +141,14 @@ class ModelCalls:
         raise ModelEnd(f"{self.model}: another program goes on calling it: probe again when none does")
 
     async def wait(self, until_s: float) -> None:
-        """Waits until this moment, and as long as the provider asks to. Raises ModelEnd if that is too long."""
+        """Waits until this moment, and as long as the provider asks to. Raises ModelEnd if that is too long, or if not
+        one call could be sent then."""
         seconds = max(until_s, self.earliest_s) - self.now()
         if seconds <= 0:
             return
         if seconds > WAIT_MAX_S:
             raise ModelEnd(f"{self.model}: the provider asks for a pause of {seconds / 60:,.0f} min: probe again then")
+        self.check((1,))
         self._watcher.waits(self.model, seconds)
         await self._outside.sleep(seconds)
 
