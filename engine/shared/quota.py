@@ -21,12 +21,12 @@ import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from ..endpoint import Withdrawn
-from ..fault import Stop, StopReason
+from ..fault import Stop
 from ..lanes.ledger import (
     AT_ONCE,
     BOOT,
@@ -48,7 +48,7 @@ from ..lanes.ledger import (
 from ..limits import Limit, Quota, Tokens
 from ..remarks import remark
 from .owner import Exchange, ExchangeLost, Held, OwnerClock
-from .tidings import NOTHING, Tidings, tidings_in
+from .tidings import NOTHING, Tidings, Watcher, tidings_in
 
 # What calls wait for while an exchange is under way or not possible.
 SHARED = "shared cache"
@@ -63,22 +63,14 @@ _GAP_S = 0.1
 _FLUSH_S = 1.0
 # Sending time that is lost is made up if the next exchange comes within the time of so many answers.
 _MADE_UP_ANSWERS = 6
+# So many blocks that end before they are known are no accident.
+_LATE_MOST = 10
 # How long a process waits if it is another one's turn.
 _TURN_S = 0.02
 Correction = tuple[int, tuple[int, ...], tuple[int, ...]]
 # While an exchange is under way its end serves the queue; this is for one that never ends.
 _LOOK_AGAIN_S = 1.0
 _BYTES = 8 * WORDS
-
-
-class Watcher(Protocol):
-    """Who sends under a shared ledger, and adopts what other processes learned."""
-
-    def adopt(self, limits: tuple[Limit, ...]) -> bool: ...
-
-    def pause(self, seconds: float, detail: str, now: float) -> None: ...
-
-    def stop(self, reason: StopReason, detail: str) -> None: ...
 
 
 class SharedQuota:
@@ -90,6 +82,7 @@ class SharedQuota:
         self._owner, self._who = owner, os.urandom(8)
         self.under_way: set[asyncio.Task[None]] = set()
         self._is_held = False
+        self._late = 0
 
     def __repr__(self) -> str:
         return f"<SharedQuota [{len(self.under_way)} exchanges under way, {self.clock}]>"
@@ -118,6 +111,13 @@ class SharedQuota:
             if uptime_s < self.window_s:
                 why = f"started {uptime_s:.0f} s ago and may have forgotten what was sent before"
             remark(f"the server of the shared cache {why}: calls under a quota wait {seconds:.0f} s")
+
+    def note_use(self, *, is_late: bool) -> None:
+        """Says once that the owner is too far away, if block after block has ended before it was known."""
+        self._late = self._late + 1 if is_late else 0
+        if self._late == _LATE_MOST:
+            seconds = self.clock.took_s
+            remark(f"the server of the shared cache answers in {seconds:.1f} s, too late for a quota: its calls wait")
 
     async def close(self, within_s: float = 2.0) -> None:
         """Waits for exchanges under way, such as the last ones of lanes that were closed."""
@@ -291,6 +291,7 @@ class SharedLedger(Ledger):
                 self._reserved = block
                 self.counted_at = at + wait[0] + lasts_s
                 self._until = min(shared.clock.when(self.counted_at), now + wait[0] + lasts_s)
+                shared.note_use(is_late=self._until <= self._held_at)
             if self._limits and (held_s := self._held_until(self._held, words) - at) > 0:
                 # The owner may also have started meanwhile.
                 shared.note_held(held_s, self._held.uptime_s)

@@ -165,6 +165,22 @@ def test_a_lower_quota_that_was_learned_holds_for_what_is_sent_from_then_on() ->
     assert len(made.sends(since=165, until=225)) >= 0.95 * 120
 
 
+def test_a_slow_owner_delays_calls_and_one_that_is_too_slow_for_a_quota_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main(away: Distance) -> Fleet:
+        with fleet(Quota(rpm=240), SEED, away, away) as made:
+            await asyncio.sleep(120)
+        return made
+
+    made = run_virtually(main(distance(0.5, 0.6)))
+    assert made.is_within() and min(len(worker.sends) for worker in made.all) > 20
+    assert not caplog.messages
+    made = run_virtually(main(distance(1.2, 1.3)))
+    assert not made.sends()
+    assert ["too late for a quota" in line for line in caplog.messages] == [True, True]
+
+
 # --- the owner forgets ---
 
 
