@@ -92,6 +92,7 @@ print("\\n" + json.dumps([[row["id"], row["model"], row["cost"]] for row in rows
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_ray_data_reads_the_folder(cli: CommandLine, tmp_path: Path, run: Path) -> None:
     pytest.importorskip("ray.data")
     assert cli("export", str(run), "--rows-per-file", str(N), "--out", "many.parquet").code == 0
@@ -100,7 +101,7 @@ def test_ray_data_reads_the_folder(cli: CommandLine, tmp_path: Path, run: Path) 
         env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr[-2_000:]
     rows = pq.read_table(tmp_path / "many.parquet").to_pylist()
