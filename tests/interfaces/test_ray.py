@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from command_line import Done, Provider, finish, start
+from simulated_outside import Outside
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.needs_benchmark("millstone"), pytest.mark.timeout(600)]
@@ -20,6 +21,7 @@ WORKERS = ("--ray", "local", "--workers", "2")
 PROMPTS = 990
 # What differs between two runs of the same calls.
 OF_ONE_RUN = frozenset({"latency_ms", "answer_id", "crc"})
+OF_CONVERSATIONS = frozenset({"search_ms", "pages_ms", "fetched_at"})
 
 
 def grid(home: Path, name: str, provider: Provider, *more: str) -> Any:
@@ -84,3 +86,19 @@ def test_workers_that_die_cost_what_they_had_at_most(running_provider: Provider,
     again = {prompt for prompt, times in running_provider.received().items() if times > 1}
     assert len(again) <= sum(1 for record in records.values() if record["maybe_billed"])
     assert sum(running_provider.received().values()) >= PROMPTS
+
+
+@pytest.mark.needs_benchmark("chameleon")
+def test_conversations_over_workers_are_those_without_them(running_outside: Outside, tmp_path: Path) -> None:
+    talks = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0")
+    size = ("--conversations", "3", "--turns", "3", "--pages", "4", "--no-progress", "--no-report")
+    for name, more in (("plain", ()), ("ray", WORKERS)):
+        command = (*talks, *size, *running_outside.flags, "--cache", f"cache-{name}", "--out", name, *more)
+        done = finish(start(tmp_path, *command, **running_outside.variables), 400)
+        assert done.code == 0, done.err
+    plain, carried = (
+        {key: {name: value for name, value in record.items() if name not in OF_CONVERSATIONS} for key, record in each}
+        for each in (records_of(tmp_path / name).items() for name in ("plain", "ray"))
+    )
+    assert carried == plain
+    assert scores_of(tmp_path / "ray") == scores_of(tmp_path / "plain")
