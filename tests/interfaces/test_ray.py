@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from command_line import Done, Provider, finish, start
+from shared_server import SharedServer
 from simulated_outside import Outside
 
 pytest.importorskip("ray")
@@ -120,3 +121,14 @@ def test_a_run_whose_driver_was_killed_is_finished_by_the_same_command(
     assert second.code == 0, second.err
     assert len(records_of(tmp_path / "run")) == PROMPTS
     assert sum(running_provider.received().values()) - PROMPTS <= 16
+
+
+def test_workers_share_answers_and_quotas_on_a_server(running_provider: Provider, tmp_path: Path) -> None:
+    running_provider.reset()
+    with SharedServer(tmp_path / "server") as server:
+        command = (*GRID, "--base-url", running_provider.base_url, "--cache", server.address, "--out", "run", *WORKERS)
+        done = finish(start(tmp_path, *command), 400)
+        answers = len(server.keys("millstream:1:*"))
+    assert done.code == 0, done.err
+    assert len(records_of(tmp_path / "run")) == PROMPTS == sum(running_provider.received().values())
+    assert answers >= PROMPTS
