@@ -1,7 +1,7 @@
 """What a fleet costs: processor time a call of the driver and of its workers, beside one engine's, against nginx.
 
-`python -m millstream.speed.fleet [--calls N] [--workers N…]`. Each figure is of whole runs after their start, in the same
-minute; only ratios count, since machines drift. The driver's share holds the caller's loop over the outcomes too.
+`python -m millstream.speed.fleet [--calls N] [--workers N…]`. Each figure is of whole runs after their start, in the
+same minute; only ratios count, since machines drift. The driver's share holds the loop over the outcomes too.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def main() -> None:
     with nginx(None) as url:
         for workers in options.workers:
             rate, here, there = asyncio.run(measured(url, options.calls, workers))
-            print(f"{workers} workers: {rate:,.0f} calls/s, driver {here:.1f} us a call, workers {there:.1f}", flush=True)
+            shares = f"driver {here:.1f} us a call, workers {there:.1f}"
+            print(f"{workers} workers: {rate:,.0f} calls/s, {shares}", flush=True)
 
 
 if __name__ == "__main__":

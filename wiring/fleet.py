@@ -67,12 +67,14 @@ class Fleet:
     async def open(self) -> None:
         """Connects to the cluster and starts the workers; returns when the first can carry calls, while the others join
         as they come. Raises LocalFault if there is no cluster, or none of its machines can carry calls."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
+            os.environ.setdefault("RAY_AUTH_MODE", "token")  # else Ray ignores the token; it looks when it is imported
         try:
             import ray
         except ImportError as error:
             raise LocalFault(f"a cluster can't be used: {missing_text(error)}") from error
         self.ray = ray
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if not ray.is_initialized():
             await asyncio.to_thread(self._connect)
             self._is_ours = True
