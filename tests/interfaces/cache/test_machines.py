@@ -28,6 +28,7 @@ async def main(address, base_url, count, first):
     calls = (ms.Call("sim/open", f"shared {(first + n) % count}", max_tokens=20) for n in range(count))
     right = cached = 0
     async with ms.Engine(ms.Lane("sim/open", concurrency=CONCURRENCY), base_url=base_url, cache=address) as engine:
+        open("has begun", "w").close()
         async for outcome in engine.run(calls):
             right += outcome.reply is not None
             cached += outcome.cached
@@ -86,6 +87,11 @@ def test_a_server_that_is_killed_and_started_again_in_the_middle_has_no_call_sen
         machines = [
             machine(tmp_path / str(first), server.address, provider, count, first) for first in (0, 2 * count // 3)
         ]
+        # A server that is away when a machine begins ends that one.
+        until = time.monotonic() + 60
+        while not all((tmp_path / str(first) / "has begun").exists() for first in (0, 2 * count // 3)):
+            assert time.monotonic() < until, "a machine has not begun"
+            time.sleep(0.05)
         for part in (1, 2, 3):
             await_calls(provider, part * count // 4, 120)
             server.kill()
