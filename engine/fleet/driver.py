@@ -10,10 +10,9 @@ import asyncio
 import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import Context, copy_context
 from functools import partial
 
-from msgspec import Struct, field
+from msgspec import field
 
 from ..attempts.money import CostBudget, over_budget
 from ..call import Call, Outcome
@@ -27,58 +26,16 @@ from ..scheduler import AHEAD, Scheduler
 from ..shared_calls import Waiter
 from ..sink import Sink, SinkLine
 from ..store.commit import CommitGroup, StoreRow
-from .batches import Carried, Given, Link, Taken, WorkerDied, packed, taken_of
-from .grants import Purse
+from .batches import Given, Link, Taken, WorkerDied, packed, taken_of
+from .given import FleetCall, FleetWorker
+from .grants import Grant
 
 _BATCH_MOST = 1024
+# A call that ends every worker that gets it, or a cluster that can't keep one, must not be tried for ever.
+_DEATHS_MAX = 10
 # The driver encodes nothing.
 _UNENCODED = Request("", "", b"", b"", b"", b"")
 _NO_TOKENS = Tokens()
-
-
-class FleetCall(Struct, eq=False):
-    """A call under way. `waiter` None: nobody waits any more; `deaths`: workers that died while they had it, each of
-    which may have sent it."""
-
-    number: int
-    pending: PendingCall
-    waiter: Waiter | None
-    fleet: FleetScheduler
-    worker: FleetWorker | None = None
-    deaths: int = 0
-    context: Context = field(default_factory=copy_context)
-
-    def remove(self, waiter: Waiter) -> None:
-        if self.waiter is waiter:
-            self.waiter = None
-            self.fleet.leave(self)
-
-    async def wait_until_free(self) -> None:
-        """Returns at once: the worker frees what the call holds."""
-
-    def done(self, outcome: Outcome, error: BaseException | None) -> None:
-        """Ends the call, once its line is written."""
-        waiter = self.waiter
-        if waiter is not None:
-            self.waiter = None
-            waiter.end(outcome if error is None else error)
-
-
-class FleetWorker(Struct, eq=False):
-    """One worker. `given` are the calls that it has, by number; `own` those that only it may carry; `left` the numbers
-    of calls that nobody waits for any more; `is_alive` False: another process is being started in its place."""
-
-    link: Link
-    is_alive: bool = True
-    given: dict[int, FleetCall] = {}
-    own: deque[FleetCall] = field(default_factory=deque)
-    left: list[int] = []
-    stops: list[Stop] = []
-    is_waiting: bool = False
-    is_halted: bool = False
-    maybe_billed: int = 0
-    purse: Purse = field(default_factory=Purse)
-    in_flight: dict[str, int] = {}
 
 
 class FleetScheduler(Scheduler, eq=False, kw_only=True):
@@ -96,6 +53,7 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
     _number: int = 0
     _is_due: bool = False
     _maybe_billed_by_dead: int = 0
+    _deaths_in_a_row: int = 0
 
     def __repr__(self) -> str:
         backlog = sum(map(len, self._backlogs.values()))
@@ -126,7 +84,7 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
 
     def begin(self, waiter: Waiter) -> None:
         self._number += 1
-        call = self._under_way[self._number] = FleetCall(self._number, waiter.pending, waiter, self)
+        call = self._under_way[self._number] = FleetCall(self._number, waiter.pending, waiter, self.leave)
         waiter.call = call
         stop = waiter.pending.route.lane.stopped
         if stop is not None:
@@ -200,7 +158,7 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         if worker.own or worker.left or worker.stops or (self.routes.halted is not None and not worker.is_halted):
             return True
         if worker.purse.latest.needed:
-            grant = worker.purse.offer(self.budget, is_settled=self._is_settled)
+            grant = self._grant(worker, is_offer=True)
             if grant.dollars or grant.is_last:
                 return True
         return bool(self._backlogs[self._place_of(worker)]) and len(worker.given) < self._share()
@@ -226,8 +184,19 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         left, worker.left = worker.left, []
         stops, worker.stops = worker.stops, []
         worker.is_halted = self.routes.halted is not None
-        grant = worker.purse.grant(self.budget, is_settled=self._is_settled)
+        grant = self._grant(worker)
         return Given(calls, left, stops, self.routes.halted, waits, grant)
+
+    def _grant(self, worker: FleetWorker, *, is_offer: bool = False) -> Grant:
+        """Returns what the budget allows a worker now; with `is_offer` nothing is reserved. Nothing once all sending
+        ends, as it does if the budget's file can't be written."""
+        if self.routes.halted is None:
+            try:
+                purse = worker.purse
+                return (purse.offer if is_offer else purse.grant)(self.budget, is_settled=self._is_settled)
+            except LocalFault as fault:
+                self.halt("local_fault", str(fault))
+        return Grant()
 
     async def _serve(self, worker: FleetWorker) -> None:
         """Exchanges with a worker as long as it lives."""
@@ -239,16 +208,20 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
                 await asyncio.sleep(0)  # what follows the outcomes goes with the next exchange
         except WorkerDied as death:
             await self._bury(worker, death)
+        except Exception as error:  # noqa: BLE001 (else its calls would wait for ever)
+            await worker.link.close()
+            await self._bury(worker, WorkerDied(f"{type(error).__name__}: {error}"))
 
     async def _exchange(self, worker: FleetWorker, *, waits: bool) -> None:
-        given = self._given_to(worker, waits=waits)
+        given, link = self._given_to(worker, waits=waits), worker.link
         try:
-            data = await worker.link.exchange(packed(given))
+            data = await link.exchange(packed(given))
         except WorkerDied:
             if waits:
                 raise
             return  # the exchange that waits meets it too
-        self._received(worker, taken_of(data))
+        if worker.link is link and worker.is_alive:  # else its calls have gone to others
+            self._received(worker, taken_of(data))
 
     # Outcomes of workers
 
@@ -268,10 +241,11 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         for carried in taken.carried:
             call = self._ended(worker, carried.number)
             if call is not None and call.waiter is not None:
-                outcome, sink = _outcome_of(call, carried), call.waiter.sink
+                outcome, sink = call.outcome_of(carried), call.waiter.sink
                 line = None if sink is None else SinkLine(sink, outcome, call.context)
                 rows.append(StoreRow(None, b"", b"", partial(call.done, outcome), line))
         if rows:
+            self._deaths_in_a_row = 0
             CommitGroup(rows, {}, {}).end(None)
             for fault in {row.line.sink.fault for row in rows if row.line is not None and row.line.sink is not None}:
                 if fault is not None:
@@ -285,8 +259,10 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
                 self._end(call, LocalFault(text) if is_local else RuntimeError(f"{worker.link.name}: {text}"))
 
     def _ended(self, worker: FleetWorker, number: int) -> FleetCall | None:
-        self._under_way.pop(number, None)
-        return worker.given.pop(number, None)
+        call = worker.given.pop(number, None)
+        if call is not None:
+            del self._under_way[number]
+        return call
 
     def _end(self, call: FleetCall, end: BaseException) -> None:
         """Ends a call without an outcome."""
@@ -331,6 +307,10 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
             call.worker = None
             call.deaths += 1
         self._return(orphans)
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row >= _DEATHS_MAX:
+            ended = f"{self._deaths_in_a_row} workers have ended one after the other, and not one call with them"
+            self.halt("local_fault", f"{ended}; the last was {worker.link.name} ({death}): see the cluster's logs")
         try:
             link = await self.revive(worker.link)
         except LocalFault as fault:
@@ -366,20 +346,6 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         task = self.loop.create_task(steps)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _outcome_of(call: FleetCall, carried: Carried) -> Outcome:
-    return Outcome(
-        call.pending.call,
-        carried.reply,
-        carried.failure,
-        carried.key,
-        carried.cached,
-        carried.attempts + call.deaths,
-        carried.maybe_billed + call.deaths,
-        carried.cost,
-        carried.latency_ms,
-    )
 
 
 def _number_of(text: str, count: int) -> int:

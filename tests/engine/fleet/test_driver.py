@@ -167,3 +167,22 @@ def test_a_cap_holds_over_workers_and_their_deaths(
             assert budget.spent == pytest.approx(billed) == float(said[2]) and billed + float(said[1]) > cap
 
     scenario(check, ChatServer(latency_s=0.001))
+
+
+def test_calls_that_end_every_worker_end_the_run(loopback_fleet: type[LoopbackFleet], tmp_path: Path) -> None:
+    async def check(server: ChatServer) -> None:
+        async with engine_on(server, tmp_path) as engine:
+
+            async def kill_all() -> None:
+                while True:
+                    await asyncio.sleep(0.02)
+                    for link in loopback_fleet.latest.links:
+                        if not link.is_closed:
+                            await link.kill()
+
+            killer = asyncio.create_task(kill_all())
+            with pytest.raises(ms.LocalFault, match=r"1\d workers have ended one after the other"):
+                [outcome async for outcome in engine.run(calls(20))]
+            killer.cancel()
+
+    scenario(check, ChatServer(latency_s=60.0))
