@@ -28,7 +28,7 @@ FILES = ("LICENSE", "CITATION.cff")
 CONTENTS = {
     "Begin": ("start", "your-own-benchmark", "reading-a-report", "gallery", "troubleshooting"),
     "Evaluate": ("using", "millstone", "chameleon", "sycon", "labels-and-judges", "intervals"),
-    "Quotas and money": ("quotas-and-money", "shared-cache", "providers", "probe", "load"),
+    "Quotas and money": ("quotas-and-money", "shared-cache", "scale", "providers", "probe", "load"),
     "Inside other tools": ("embedding", "gateway", "batch", "simulator"),
     "Reference": ("command-line", "reference", "words"),
     "The project": ("house", "reliability", "security", "contributing", "changelog"),
