@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -32,6 +33,7 @@ _CORES_EACH = 0.9
 _EXCHANGES_AT_ONCE = 16
 # A cluster that has room starts a worker within some 10 s.
 _START_S = 120.0
+_REACHED_S = 5.0
 # So long a worker may take to end what it sends, and to store it.
 _END_S = 60.0
 
@@ -53,6 +55,8 @@ class Fleet:
         self._is_ours = False
         self._number = 0
         self._joining: set[asyncio.Future[RayLink]] = set()
+        # Why workers could not start before any other could.
+        self._faults: list[BaseException] = []
 
     def __repr__(self) -> str:
         return f"<Fleet {self._address} [{self._number} workers begun]>"
@@ -98,25 +102,25 @@ class Fleet:
             worker.print_to_stdstream = lambda *_, **__: None
         place = {} if self._address == LOCAL else {"address": self._address}
         try:
+            if self._address != LOCAL:
+                # Ray itself tries an address where nobody listens for minutes.
+                host, _, port = self._address.rpartition(":")
+                socket.create_connection((host.strip("[]"), int(port)), _REACHED_S).close()
             self.ray.init(include_dashboard=False, log_to_driver=False, logging_level="error", **place)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise LocalFault(f"the Ray cluster {self._address} can't be used ({_first_line(error)})") from error
 
     async def _join(self, count: int) -> None:
-        starts = [asyncio.ensure_future(self._start()) for _ in range(count)]
-        faults = []
-        for start in asyncio.as_completed(starts):
-            try:
-                self._scheduler.add(await start)
-                break
-            except LocalFault as fault:
-                faults.append(fault)
-        else:
-            raise faults[0]
-        for start in starts:
-            if not start.done():
-                start.add_done_callback(self._add)
-                self._joining.add(start)
+        for _ in range(count):
+            start = asyncio.ensure_future(self._start())
+            self._joining.add(start)
+            start.add_done_callback(self._add)
+        while self._joining and not self._scheduler.workers:
+            await asyncio.wait(self._joining, return_when=asyncio.FIRST_COMPLETED)
+        if not self._scheduler.workers:
+            raise self._faults[0]
+        for fault in self._faults:
+            remark(str(fault))
 
     def _add(self, start: asyncio.Future[RayLink]) -> None:
         self._joining.discard(start)
@@ -124,7 +128,9 @@ class Fleet:
             return
         if (error := start.exception()) is None:
             self._scheduler.add(start.result())
-        elif isinstance(error, LocalFault):
+        elif not self._scheduler.workers:
+            self._faults.append(error)
+        else:
             remark(str(error))
 
     async def revive(self, link: Link) -> Link | None:

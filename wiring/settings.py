@@ -144,7 +144,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"tier {self.tier!r} is none of {', '.join(TIERS)}")
         if self.cluster is not None and (self.measures or self.snapshot is not None or self.mode == "strict"):
             why = "a measurement's calls are sent by this process" if self.measures else "what is stored is read here"
-            raise ConfigurationError(f"a cluster carries no call of this run ({why}): leave it out")
+            raise ConfigurationError(f"a cluster (--ray) can carry no call of this run, since {why}: leave it out")
         if self.max_cost is not None and not 0 <= self.max_cost < 1e9:
             raise ConfigurationError(f"max_cost ({self.max_cost:g}) must be dollars, 0 or more")
 

@@ -132,3 +132,9 @@ def test_workers_share_answers_and_quotas_on_a_server(running_provider: Provider
     assert done.code == 0, done.err
     assert len(records_of(tmp_path / "run")) == PROMPTS == sum(running_provider.received().values())
     assert answers >= PROMPTS
+
+
+def test_an_address_without_a_cluster_is_named_at_once(running_provider: Provider, tmp_path: Path) -> None:
+    done = finish(grid(tmp_path, "run", running_provider, "--ray", "127.0.0.1:1"), 30)
+    assert (done.code, done.out) == (5, "")
+    assert "millstream: the Ray cluster 127.0.0.1:1 can't be used ([Errno 111] Connection refused)" in done.err
