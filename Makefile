@@ -7,8 +7,8 @@ PY = .venv/bin/python -P
 RUN_COMMAND ?= $(PY) -m millstream demo
 PYTEST_ARGS ?=
 # Forks that share the whole suite, a file each at a time; a part of it is run by none (tests/support/forked.py). Many
-# tests wait for a process or a page, so there are three more than cores.
-PYTEST_FORKS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($(cores) + 3))))
+# tests wait for a process or a page, so there are five more than cores.
+PYTEST_FORKS ?= $(if $(PYTEST_ARGS),0,$(shell echo $$(($(cores) + 5))))
 PYTHON ?=
 
 LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -16,7 +16,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test long quick durations check format reference pictures site coverage bench gateway load conversations conversations-full torture reliability mutation intervals pages wheel release sbom without lock runtime tools
+.PHONY: help run test long quick durations check format reference pictures site coverage bench rivals gateway load conversations conversations-full torture reliability mutation intervals pages extraction wheel release sbom without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -32,15 +32,16 @@ test: tools ## the test suite without its long tests (PYTEST_ARGS="tests/engine 
 	@$(compiled)
 	@$(pytest) --forks $(PYTEST_FORKS) $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(without_long))
 
-long: tools ## the long tests: comparisons with other programs, load tests against servers of known laws (some 8 minutes)
+# They compute more than they wait: as many forks as `test` has would stretch what others measure.
+long: tools ## the long tests: comparisons with other programs, load tests against servers of known laws (some 15 minutes)
 	@$(compiled)
-	@$(pytest) --forks $(PYTEST_FORKS) -m long
+	@$(pytest) --forks $(shell echo $$(($(cores) + 1))) -o faulthandler_timeout=0 -m long
 
-# The markers are set from what tests use: tests/support/needs.py.
-quick: tools ## the tests that need no other process, no browser and no node, without the slow ones
+# The markers are set from what tests use: tests/support/needs.py. Files of which none is left are not even imported.
+quick: tools ## the tests that need no other process, browser, node or official client, without the slow ones
 	@$(compiled)
-	@$(pytest) -q --forks $(if $(PYTEST_ARGS),0,$(cores)) \
-		-m "not process and not browser and not node and not slow and not long" $(PYTEST_ARGS)
+	@$(pytest) -q --forks $(if $(PYTEST_ARGS),0,$(shell echo $$(($(cores) + 2)))) \
+		-m "not process and not browser and not node and not sdk and not slow and not long" $(PYTEST_ARGS)
 
 durations: ## the whole suite, whose durations are written to tests/durations.json, on an idle machine (PYTEST_ARGS for a part and its rows)
 	@MILLSTREAM_DURATIONS=1 $(MAKE) test without_long=
@@ -73,15 +74,25 @@ reference: tools ## docs/reference.md: every public name, from the documentation
 site: tools ## the site in build/site, from docs/, README and the parsers; a dead link fails it
 	@$(PY) .ci/site.py
 
-coverage: tools ## lines and branches of engine and metrics that the tests in-process run: 95% at least (some 7 minutes)
-	@COVERAGE_FILE=build/coverage PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q --forks $(cores) -o timeout=600 -m "not process and not browser and not node" \
-		--cov=millstream.engine --cov=millstream.metrics --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
+covered = COVERAGE_FILE=build/coverage PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
+	$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -o timeout=600 \
+	--cov=millstream.engine --cov=millstream.metrics --cov-branch
+
+# What machines share is tested in-process against a server that is another process: it comes second.
+coverage: tools ## lines and branches of engine and metrics that the tests in-process run: 95% at least (some 15 minutes)
+	@sh tests/engine/shared/install-redis.sh
+	@$(covered) --forks $(cores) -m "not process and not browser and not node" --cov-report=
+	@$(covered) --cov-append -m "not long" --cov-report=term-missing:skip-covered --cov-fail-under=95 tests/engine/shared
 
 bench: tools ## ms.Engine and run millstone beside the floor and bare aiohttp, memory, frames a call (ARGS="--rounds 3 --calls 10000 calls" for a look)
 	@sh speed/install-servers.sh
 	@$(compiled)
 	@$(PY) -m millstream.speed $(ARGS)
+
+rivals: tools ## ms.Engine and the gateway beside other clients, harnesses and load generators, a row each (installs them; some 25 minutes)
+	@sh speed/install-servers.sh
+	@$(compiled)
+	@$(PY) -m millstream.speed.rivals $(ARGS)
 
 gateway: tools ## the gateway's speed: stored answers a second, what it adds to a call, and ten heavy bodies at once (some 4 minutes)
 	@$(PY) -m millstream.speed.gateway
@@ -113,6 +124,9 @@ intervals: tools ## how often confidence intervals hold the truth, simulated: th
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_TORTURE=long MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
 		tests/providers/pages/test_real_pages.py tests/providers/pages/test_extraction.py
+
+extraction: tools ## pages to texts beside bare trafilatura: PAGES=FOLDER, the `tests` of a checkout of it (some 8 minutes)
+	@$(PY) -m millstream.speed.pages $(PAGES) $(ARGS)
 
 wheel: tools ## wheel, source archive and repository, installed by every Python's own pip into an empty environment, which runs the demo (some 2 minutes each)
 	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -rP -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k installed_demo

@@ -17,8 +17,12 @@ def count_text(number: int, one: str, several: str = "") -> str:
 
 def by_kind(counts: Mapping[str, int]) -> str:
     """Returns each kind with its count, the most frequent first: `timeout 12, server_error 3`."""
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{kind} {number:,}" for kind, number in ordered)
+    return listed_counts(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
+
+
+def listed_counts(counts: Mapping[str, int]) -> str:
+    """Returns each kind with its count, in this order."""
+    return ", ".join(f"{kind} {number:,}" for kind, number in counts.items())
 
 
 def first_of(things: Sequence[object], most: int, between: str = ", ") -> str:

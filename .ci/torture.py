@@ -105,7 +105,7 @@ def page(results: dict[str, Any]) -> str:
     rows, parts = [], list[str]()
     for promise in promises():
         number, sums = promise["number"], summed(promise, results)
-        figures = " | | | "
+        figures = " |  |  | "
         if sums:
             at = ", ".join(f"`{commit}`" for commit in sums["commits"])
             figures = f"{sums['tried']:,} | {sums['survived']:,} | {sums['seconds']:,} s | {at}"

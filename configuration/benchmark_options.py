@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +43,17 @@ READ = Option(
 )
 _FIRST = ("model", "temperature", "reasoning_effort", "max_tokens", "dataset")
 _NEEDED = ("model", "temperature", "max_tokens")
-_OF_VERBS = ("counts", "folders", "help", "json", "no_cache_check", "no_progress", "no_report", "pilot")
+_OF_VERBS = (
+    "counts",
+    "folders",
+    "help",
+    "json",
+    "no_cache_check",
+    "no_progress",
+    "no_report",
+    "forecast_workers",
+    "pilot",
+)
 _OF_RUNS = ("name", "out", "sending", "what")
 TAKEN = frozenset((*SendingOptions.__struct_fields__, *_OF_VERBS, *_OF_RUNS))
 """Names that the verbs have for options of their own."""
@@ -149,8 +158,7 @@ class Declaration(Struct, frozen=True):
 Known = Mapping[str, Declaration]
 
 
-@dataclass(frozen=True)
-class _AnyOf:
+class _AnyOf(Struct, frozen=True):
     """The kind of value that any of several kinds accepts, used until the benchmark is known."""
 
     kinds: tuple[ValueKind[Any], ...]

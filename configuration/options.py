@@ -47,7 +47,12 @@ class CallOptions(Struct, frozen=True, forbid_unknown_fields=True):
     rpm: Annotated[float | None, Option(RPM, "N", "requests a minute, for each model's lane")] = None
     tpm: Annotated[float | None, Option(TPM, "N", "input and output tokens a minute, for each model's lane")] = None
     concurrency: Annotated[
-        int | None, Option(CONCURRENCY, "N", "calls in flight, for each model's lane (default: 128)")
+        int | None,
+        Option(
+            CONCURRENCY,
+            "N",
+            "calls in flight, for each model's lane (default: 128; without a quota they grow from 16 to 1,024 at most)",
+        ),
     ] = None
     max_cost: Annotated[
         float | None,
@@ -178,7 +183,13 @@ def add_retrieval(parser: argparse.ArgumentParser, *, is_shown: bool = True) -> 
 
 def add_sink(parser: argparse.ArgumentParser) -> None:
     """Adds --sink and those of a cluster, for verbs that fill a run's folder."""
-    _add(parser, ("sink", "ray", "workers"))
+    _add(parser, ("sink",))
+    add_cluster(parser)
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a cluster whose workers carry calls."""
+    _add(parser, ("ray", "workers"))
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from ..engine.server_address import FORM, PASSWORD_VARIABLE, USER_VARIABLE, address_of, is_address
 
@@ -67,8 +68,7 @@ def _number_of(value: object) -> float:
     return float(value)
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(Struct, frozen=True):
     """The kind of value that is a number from `least` to `most`; `what` names it in messages."""
 
     what: str
@@ -86,8 +86,7 @@ class Number:
         return number + 0.0  # -0.0 is 0.0
 
 
-@dataclass(frozen=True)
-class NumberOrNone(Number):
+class NumberOrNone(Number, frozen=True):
     """The kind of value that is a number, or the word `none`: it is not sent."""
 
     @property
@@ -98,8 +97,7 @@ class NumberOrNone(Number):
         return None if value == NONE else super().read(value)
 
 
-@dataclass(frozen=True)
-class WholeNumber:
+class WholeNumber(Struct, frozen=True):
     """The kind of value that is a whole number from `least` to `most`; `what` names the things counted in messages."""
 
     what: str
@@ -117,8 +115,7 @@ class WholeNumber:
         return int(number)
 
 
-@dataclass(frozen=True)
-class Duration:
+class Duration(Struct, frozen=True):
     """The kind of value that is a duration: seconds as a number, or a text with a unit. It is read as seconds."""
 
     what: str
@@ -137,8 +134,7 @@ class Duration:
         return seconds
 
 
-@dataclass(frozen=True)
-class WordChoice:
+class WordChoice(Struct, frozen=True):
     """The kind of value that is one of `words`."""
 
     words: tuple[str, ...]
@@ -153,8 +149,7 @@ class WordChoice:
         return str(value)
 
 
-@dataclass(frozen=True)
-class Switch:
+class Switch(Struct, frozen=True):
     """The kind of value that is on or off: a flag without a value, true or false in a file."""
 
     expected: str = "true or false"
@@ -165,8 +160,7 @@ class Switch:
         return value
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Struct, frozen=True):
     """The kind of value that is a printable text, not empty, and of this `form` if it has one; `what` describes it in
     messages."""
 
@@ -183,21 +177,18 @@ class Text:
         return value
 
 
-@dataclass(frozen=True)
-class Parsed(Generic[_T_co]):
+class Parsed(Struct, Generic[_T_co], frozen=True):
     """The kind of value that `read` makes of another; it raises ValueError for an invalid one."""
 
     expected: str
     read: Callable[[object], _T_co]
 
 
-@dataclass(frozen=True)
-class FilePath(Text):
+class FilePath(Text, frozen=True):
     """The path of a file or folder. A relative one starts at the folder of the file that holds it."""
 
 
-@dataclass(frozen=True)
-class CachePlace(FilePath):
+class CachePlace(FilePath, frozen=True):
     """The path of a cache's folder, or the address of a server that several machines share."""
 
     def read(self, value: object) -> str:
@@ -212,8 +203,7 @@ def is_path(kind: ValueKind[Any], value: object) -> bool:
     return isinstance(kind, FilePath) and not is_address(str(value))
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """The kind of value that is the variable of a secret, as `env:NAME`; it is read as NAME. A wrong value is in no
     message: it may be the secret itself."""
 
@@ -229,8 +219,7 @@ class Variable:
         return value.removeprefix("env:")
 
 
-@dataclass(frozen=True)
-class Variables(Variable):
+class Variables(Variable, frozen=True):
     """The kind of value that is a list of variables, each named once; it is read as a tuple of names."""
 
     @property
@@ -244,16 +233,14 @@ class Variables(Variable):
         return names
 
 
-@dataclass(frozen=True)
-class ModelName(Text):
+class ModelName(Text, frozen=True):
     """The kind of value that is a model's name, as provider/model."""
 
     what: str = "a model as provider/model, such as openai/gpt-6-luna"
     form: re.Pattern[str] = re.compile(r"[^ ,*/]+/[^ ,*]+")
 
 
-@dataclass(frozen=True)
-class NumbersByName:
+class NumbersByName(Struct, frozen=True):
     """The kind of value that is an object of numbers of one kind, such as factors of prices."""
 
     kind: Number
@@ -268,8 +255,7 @@ class NumbersByName:
         return {str(name): self.kind.read(each) for name, each in value.items()}
 
 
-@dataclass(frozen=True)
-class Several:
+class Several(Struct, frozen=True):
     """The kind of value that is one value of another kind, or a list of them; it is read as a tuple."""
 
     kind: ValueKind[Any]

@@ -22,6 +22,8 @@ TOKENS_PER_CHAR = 0.25
 _OTHERS = bytes([*range(0x08), *range(0x1E, 0x2E), *range(0xDC, 0xE0)])
 _SURPLUS = round(1 / TOKENS_PER_CHAR) - 1
 OUTPUT_FIRST = 256
+# For each byte, whether it is white space of ASCII: 1 or 0.
+_IS_WHITE = bytes([byte < 128 and chr(byte).isspace() for byte in range(256)])
 # Characters a token that no text but white space has.
 _DENSE = 8
 # Tokens that providers add: to a prompt, to each turn, and where tools are offered, for each of their own again.
@@ -42,12 +44,16 @@ def chars_of(call: Call) -> int:
 
 def _content_of(call: Call) -> tuple[list[str], int]:
     """Returns all texts that a model reads, and the number of images."""
-    if isinstance(call.input, str):
-        texts, images = [call.input], 0
-    else:
-        texts = [text for message in call.input for text in texts_in(message.content)]
+    texts, images = _texts_of_prompt(call), 0
+    if not isinstance(call.input, str):
         images = sum(images_in(message.content) for message in call.input)
     return (texts if call.tools is None else [*texts, *texts_of_tools(call.tools)]), images
+
+
+def _texts_of_prompt(call: Call) -> list[str]:
+    if isinstance(call.input, str):
+        return [call.input]
+    return [text for message in call.input for text in texts_in(message.content)]
 
 
 def surplus_of(text: str) -> int:
@@ -65,12 +71,22 @@ def call_weight(call: Call) -> int:
     return sum(map(weight_of, texts)) + IMAGE_CHARS * images
 
 
-def prompt_weight(call: Call, tokens: int) -> int:
-    """Returns the weight of a prompt's texts. Where so few tokens were reported that white space may be the reason, a
-    run of it weighs one character: a token holds any number."""
-    texts = [text for message in call.messages() for text in texts_in(message.content)]
-    weight = sum(map(weight_of, texts))
-    return weight if weight < _DENSE * tokens else sum(weight_of(" ".join(text.split())) for text in texts)
+def prompt_weight(call: Call, tokens: int, weight: int | None = None) -> int:
+    """Returns the weight of a prompt's texts (`weight`, if somebody has summed it up). Where so few tokens were
+    reported that white space may be the reason, a run of it weighs one character: a token holds any number."""
+    if weight is None:
+        weight = sum(map(weight_of, _texts_of_prompt(call)))
+    return weight if weight < _DENSE * tokens else sum(map(_weight_of_words, _texts_of_prompt(call)))
+
+
+def _weight_of_words(text: str) -> int:
+    """Returns the weight of a text's words with one space between them."""
+    if not text.isascii():
+        return weight_of(" ".join(text.split()))
+    text = text.strip()
+    is_white = int.from_bytes(text.encode().translate(_IS_WHITE), "big")
+    # All characters but the white space that follows white space.
+    return len(text) - (is_white & is_white >> 8).bit_count()
 
 
 def most_input(call: Call) -> int:

@@ -77,12 +77,14 @@ def open_to_append(path: Path) -> BinaryIO:
     return os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
 
 
-def lines_in(path: Path) -> Iterator[bytes]:
-    """Yields each line with its newline, which the last may lack. Raises DamagedJournal for a line that is too long, or
-    nested too deeply to decode."""
+def lines_in(path: Path, begin: int = 0, before: int = 0) -> Iterator[bytes]:
+    """Yields each line with its newline, which the last may lack. `begin`: the byte at which to begin, behind this many
+    lines (`before`). Raises DamagedJournal for a line that is too long, or nested too deeply to decode."""
     with open_to_read(path) as file:
-        for number, line in enumerate(iter(partial(file.readline, LINE_MAX + 1), b""), 1):
-            check_bounded(line, f"{path} line {number}", len(line), LINE_MAX)
+        file.seek(begin)
+        for number, line in enumerate(iter(partial(file.readline, LINE_MAX + 1), b""), before + 1):
+            if len(line) > LINE_MAX or _may_be_deep(line):
+                check_bounded(line, f"{path} line {number}", len(line), LINE_MAX)
             yield line
 
 
@@ -105,8 +107,12 @@ def read_whole(path: Path) -> bytes:
 def check_bounded(data: bytes, where: str, size: int, most: int) -> None:
     if size > most:
         raise DamagedJournal(f"{where} is longer than {most >> 20} MiB: no run writes that: take it out")
-    if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _is_deep(data):
+    if _may_be_deep(data) and _is_deep(data):
         raise DamagedJournal(f"{where} is nested more than {DEPTH_MAX} deep: no run writes that: take it out")
+
+
+def _may_be_deep(data: bytes) -> bool:
+    return len(data) > DEPTH_MAX and data.count(b"[") + data.count(b"{") > DEPTH_MAX
 
 
 def _is_deep(data: bytes) -> bool:

@@ -133,6 +133,11 @@ class Quota(Struct, frozen=True):
         """The tokens that every minute can hold, however divided into input and output; infinite without a limit."""
         return min(_NO_LIMIT if amount is None else amount for amount in (self.tpm, self.itpm, self.otpm))
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing of it sets a pace."""
+        return not self.spacing_s and self.rpm is None and self.least_tokens == _NO_LIMIT
+
     def lowered_by(self, other: Quota) -> Quota:
         """Returns the stricter of both quotas, amount by amount."""
         return Quota(

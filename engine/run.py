@@ -55,11 +55,12 @@ async def run_calls(
 
 
 class RunLane(Struct, eq=False):
-    """One lane of a run: its calls that were read `ahead`, and how many are in work, `most` at once. All web hosts
-    together are one."""
+    """One lane of a run: its calls that were read `ahead`, and how many are in work, `most` at once, which may grow
+    (`grows`). All web hosts together are one."""
 
     name: str
     most: int
+    grows: bool = False
     in_work: int = 0
     ahead: deque[Call] = field(default_factory=deque)
 
@@ -220,6 +221,8 @@ class CallRun:
                         self._begin(lane, lane.ahead.popleft())
                     else:
                         ready.popleft()
+                        if lane.grows:
+                            self._widen(lane)
                 elif self._iterator is not None and self._may_read():
                     self._keep(next(self._iterator, None))
                 else:
@@ -231,6 +234,14 @@ class CallRun:
         if self._is_exhausted and not (self._waiters or ready or self._is_due or self._is_over):
             self._is_over = True
         self._changed.set()
+
+    def _widen(self, lane: RunLane) -> None:
+        """Lets a lane have more calls in work if more of them may be in flight by now."""
+        most = self._scheduler.in_work_most(lane.name)
+        if most > lane.most == lane.in_work:
+            self._busy -= 1
+            lane.most = most
+            self._ready.append(lane)
 
     def _is_at_end(self) -> bool:
         """Whether no call is left: one more shows. Of an async iterator nobody can say when that one comes."""
@@ -278,7 +289,8 @@ class CallRun:
         lane = self._lanes.get(name)
         if lane is None:
             most = PAGES_MAX if name == WEB else self._scheduler.in_work_most(name)
-            lane = self._lanes[name] = RunLane(name, most)
+            grows = name != WEB and self._scheduler.routes.of(name).lane.grows
+            lane = self._lanes[name] = RunLane(name, most, grows)
         lane.ahead.append(call)
         self._filled = lane.ahead
         self._ready.append(lane)

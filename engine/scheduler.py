@@ -49,7 +49,7 @@ class Scheduler(Parts, eq=False, kw_only=True):
 
     def in_work_most(self, lane: str) -> int:
         """Returns how many calls of a lane a run may have in work at once."""
-        return self.routes.of(lane).lane.concurrency + (0 if self.shared is None else AHEAD)
+        return self.routes.of(lane).lane.in_work_most + (0 if self.shared is None else AHEAD)
 
     async def end(self) -> None:
         """Ends all runs (those that still wait get an error) and all calls, since the engine is about to be closed."""

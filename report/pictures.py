@@ -35,15 +35,11 @@ def drawing_library() -> Any:
 
 def svg(figure: Figure) -> str:
     """Returns the figure as SVG; raises ValueError if it has nothing to draw."""
-    return str(drawing_library().vegalite_to_svg(_standing_alone(figure)))
-
-
-def png(figure: Figure, scale: float = 2) -> bytes:
-    """Returns the figure as PNG, enlarged by `scale`; raises ValueError if it has nothing to draw."""
-    return bytes(drawing_library().vegalite_to_png(_standing_alone(figure), scale=scale))
-
-
-def _standing_alone(figure: Figure) -> dict[str, Any]:
     if figure.spec is None:
         raise ValueError(f"{figure.name} has nothing to draw: {figure.empty}")
-    return {**in_light(figure.spec), "background": _PAPER}
+    return str(drawing_library().vegalite_to_svg({**in_light(figure.spec), "background": _PAPER}))
+
+
+def png(drawn: str, scale: float = 2) -> bytes:
+    """Returns a figure's SVG as PNG, enlarged by `scale`."""
+    return bytes(drawing_library().svg_to_png(drawn, scale=scale))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from ..format import count_text
+from ..format import count_text, listed_counts
 from .escaping import in_html
 from .html_tables import table_html
 from .labels import one_line
@@ -97,7 +97,7 @@ def _unmeasured(sentences: Sequence[str]) -> str:
 def _lack(standing: AnswerStatus) -> str:
     parts = [f"{standing.answered:,} of {standing.expected:,} answered"]
     if standing.failures:
-        kinds = ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items())
+        kinds = listed_counts(standing.failed)
         at = ", ".join(f"{one_line(step)} {number:,}" for step, number in standing.steps.items())
         parts.append(f"{standing.failures:,} failed ({kinds}{f'; at: {at}' if at else ''})")
     if standing.pending:
@@ -124,7 +124,7 @@ def answers_table(standings: Iterable[AnswerStatus]) -> Table:
             standing.answered,
             standing.refused,
             standing.failures,
-            ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items()) or None,
+            listed_counts(standing.failed) or None,
             standing.pending,
         )
         for standing in standings

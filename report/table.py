@@ -5,8 +5,9 @@ Owns the shapes alone, so that the writer of a page or a file imports no chart a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -30,6 +31,7 @@ Kind = Literal[
     "verdict",
 ]
 Cell = str | int | float | bool | None
+_T = TypeVar("_T")
 
 # The values of the column `source`, which says where a row is from.
 THIS_RUN = "this run"
@@ -66,6 +68,20 @@ class Table(Struct, frozen=True):
         names = [column.name for column in self.columns]
         for row in self.rows:
             yield dict(zip(names, row, strict=True))
+
+
+Cells = Mapping[Column, Callable[[_T], Cell]]
+"""Columns, each with what makes its cell of a row's subject."""
+
+
+def rows_of(cells: Cells[_T], subjects: Iterable[tuple[Sequence[Cell], _T]]) -> tuple[tuple[Cell, ...], ...]:
+    """Returns a row for each subject: the cells that stand before it, as model and turn, and those of `cells`."""
+    return tuple((*before, *(cell(subject) for cell in cells.values())) for before, subject in subjects)
+
+
+def cells_in(columns: Iterable[Column], of: Callable[[_T], Sequence[Cell]]) -> Cells[_T]:
+    """Returns columns whose cells are what `of` returns, in this order."""
+    return {column: partial(lambda at, subject: of(subject)[at], at) for at, column in enumerate(columns)}
 
 
 class Figure(Struct, frozen=True):

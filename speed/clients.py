@@ -1,8 +1,8 @@
-"""The compared clients, each run in a process of its own: `python -m … URL COUNT NAME`.
+"""The compared clients, each run in a process of its own: `python -m … URL COUNT NAME [IN_FLIGHT]`.
 
 `bare` is a loop of aiohttp, uvloop and orjson; `engine` is `ms.Engine` as a program uses it, everything on. Both send
-the floor's prompts with as many calls in flight. Prints one line of JSON, with the anonymous memory at the end: mapped
-pages of the cache's file don't count.
+the floor's prompts with as many calls in flight, or with IN_FLIGHT. Prints one line of JSON, with the anonymous memory
+at the end: mapped pages of the cache's file don't count.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -41,7 +42,7 @@ def calls_of(count: int) -> Iterator[Call]:
     return (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
 
 
-async def bare(url: str, count: int) -> None:
+async def bare(url: str, count: int, in_flight: int) -> dict[str, float]:
     """Sends the calls with as little code as these libraries allow."""
     waiting = prompts(count)
 
@@ -53,7 +54,8 @@ async def bare(url: str, count: int) -> None:
 
     headers = {"Content-Type": "application/json", "Authorization": "Bearer none"}
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
+        await asyncio.gather(*(work(session) for _ in range(in_flight)))
+    return {}
 
 
 class Program:
@@ -61,8 +63,8 @@ class Program:
 
     fault: LocalFault | None = None
 
-    def __init__(self, url: str, folder: Path) -> None:
-        lane = Lane(MODEL, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
+    def __init__(self, url: str, folder: Path, in_flight: int = IN_FLIGHT) -> None:
+        lane = Lane(MODEL, rpm=RPM, tpm=TPM, concurrency=in_flight)
         self.engine = Engine(lane, base_url=url, cache=folder / "cache")
         self.engine.events.subscribe(self._listen)
         self.events = self.rows = 0
@@ -87,16 +89,24 @@ class Program:
         self._file.flush()
 
 
-async def engine(url: str, count: int) -> None:
-    """Sends the calls with `ms.Engine`."""
+async def engine(url: str, count: int, in_flight: int) -> dict[str, float]:
+    """Sends the calls with `ms.Engine`. Returns the microseconds of CPU a call of the first and of the last tenth; the
+    calls in flight at the beginning, which open connections, count in neither."""
+    tenth, cpu_s = count // 10, dict[int, float]()
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
-        program = Program(url, Path(name))
+        program = Program(url, Path(name), in_flight)
         answered = 0
         async with program:
             async for outcome in program.engine.run(calls_of(count), program):
                 answered += outcome.reply is not None
+                if answered in (in_flight, in_flight + tenth, count - tenth, count):
+                    cpu_s[answered] = time.process_time()
         if answered != count or program.rows != count or program.events < 2 * count:
             raise SystemExit(f"{answered} of {count} answered, {program.rows} written, {program.events} events")
+    if count <= in_flight + 2 * tenth:
+        return {}
+    first, last = cpu_s[in_flight + tenth] - cpu_s[in_flight], cpu_s[count] - cpu_s[count - tenth]
+    return {"first_us": 1e6 * first / tenth, "last_us": 1e6 * last / tenth}
 
 
 def row(outcome: Outcome) -> bytes:
@@ -114,9 +124,10 @@ def row(outcome: Outcome) -> bytes:
     return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
 
-CLIENTS: dict[str, Callable[[str, int], Coroutine[Any, Any, None]]] = {"bare": bare, "engine": engine}
+CLIENTS: dict[str, Callable[[str, int, int], Coroutine[Any, Any, dict[str, float]]]] = {"bare": bare, "engine": engine}
 
 
 if __name__ == "__main__":
-    uvloop.run(CLIENTS[sys.argv[3]](sys.argv[1], int(sys.argv[2])))
-    sys.stdout.buffer.write(orjson.dumps({"anonymous_kib": memory_kib("RssAnon")}))
+    url, count, name, *in_flight = sys.argv[1:]
+    printed = uvloop.run(CLIENTS[name](url, int(count), int(in_flight[0]) if in_flight else IN_FLIGHT))
+    sys.stdout.buffer.write(orjson.dumps({**printed, "anonymous_kib": memory_kib("RssAnon")}))

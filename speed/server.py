@@ -32,12 +32,12 @@ def verdict(text: str, *, is_reached: bool) -> bool:
     return is_reached
 
 
-def python_on(core: int) -> list[str]:
-    """Returns the command of this interpreter, bound to one core."""
+def python_on(core: int, python: str = sys.executable) -> list[str]:
+    """Returns the command of an interpreter, this one if none is given, bound to one core."""
     bind = (
         f"import os,sys;os.sched_setaffinity(0,{{{core}}});os.execv(sys.executable,[sys.executable,'-P']+sys.argv[1:])"
     )
-    return [sys.executable, "-P", "-c", bind]
+    return [python, "-P", "-c", bind]
 
 
 def answer() -> bytes:
@@ -93,6 +93,7 @@ http {{
   keepalive_requests 1000000000;
   server {{
     listen 127.0.0.1:{port};
+    location = /sent {{ stub_status; }}
     location / {{ default_type application/json; return 200 '{text}'; }}
   }}
 }}

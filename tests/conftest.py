@@ -18,6 +18,7 @@ from alone import Room
 from bundled import take_kept_script
 from durations import is_slow, seconds_of_module, write_durations
 from hypothesis import HealthCheck, settings
+from left_out import imports_an_sdk, is_left_out
 from needs import GUARD, Needs, ProcessGuard
 from prepared import freeze_heap
 from rewriting import rewritten
@@ -44,6 +45,12 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     files = [root / path for path in session.config.stash[TREE] if TEST_FILE.fullmatch(path)]
     with rewritten(session.config, files if session.config.option.forks else ()):
         return (yield)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """True for a file that need not be imported, since -m leaves out all its tests."""
+    is_ours = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if is_ours and is_left_out(collection_path, config.option.markexpr) else None
 
 
 def pytest_collection_finish() -> None:
@@ -76,6 +83,8 @@ def _mark(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
         if is_slow(item.nodeid):
             item.add_marker("slow")
+        if imports_an_sdk(item.path):
+            item.add_marker("sdk")
 
 
 def _leave_out_benchmarks(config: pytest.Config, items: list[pytest.Item]) -> None:

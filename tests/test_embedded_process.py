@@ -143,7 +143,7 @@ import millstream as ms
 
 soft, hard = int(sys.argv[2]), int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
+with ms.SyncEngine(ms.Lane("openai/open", rpm=6000), base_url=sys.argv[1], cache="cache") as engine:
     engine.ask(ms.Call("openai/open", "A?"))
     print(*resource.getrlimit(resource.RLIMIT_NOFILE), engine.statistics().lanes[0].concurrency)
 """

@@ -21,6 +21,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("title", SECTIONS)
 def test_the_snippets_of_a_section_do_what_the_page_says(title: str, provider: Provider, tmp_path: Path) -> None:
     reader = Reader(tmp_path, provider)

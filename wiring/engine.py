@@ -24,7 +24,7 @@ from ..engine.events import Events
 from ..engine.fault import LocalFault, StopReason
 from ..engine.key import key_of
 from ..engine.lane import Lane
-from ..engine.missing import missing_text
+from ..engine.missing import missing_module, missing_text
 from ..engine.routes import Routes
 from ..engine.run import run_calls
 from ..engine.scheduler import Scheduler
@@ -138,10 +138,19 @@ class Engine:
         recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
         if settings.server is not None and settings.cluster is None:
             # Here, since an engine that shares nothing starts sooner without it.
-            from .shared_cache import SharedCache
-
+            try:
+                from .shared_cache import SharedCache
+            except ImportError as error:
+                name = missing_module(error) or "redis"
+                raise LocalFault(
+                    f"the shared cache {settings.server} needs the package {name}: pip install 'millstream[redis]'"
+                ) from error
             self._shared = await SharedCache.open(settings, settings.server, self._cache)
             self._routing.quota = self._shared.quota
+        elif settings.quota_owner is not None:
+            from ..engine.shared.quota import SharedQuota
+
+            self._routing.quota = SharedQuota(settings.quota_owner, Random())
         parts: dict[str, Any] = {
             "routes": Routes(self._routing.route, settings.policy.reopened_s),
             "cache": self._cache,
@@ -161,7 +170,7 @@ class Engine:
             self._fleet = Fleet(settings.cluster, settings.workers, settings, Engine)
             self._scheduler = self._fleet.scheduler(self.budget, parts)
         if self._shared is not None:
-            self._shared.connection.on_lost.append(partial(self.halt, "local_fault"))
+            self._shared.connection.on_lost = partial(self.halt, "local_fault")
         attach_budget(self.budget, settings)
         if self._fleet is not None:
             await self._fleet.open()
@@ -187,8 +196,11 @@ class Engine:
             self._reader = None
         if self._scheduler is not None:
             self._scheduler.routes.close()
+        if self._routing.quota is not None:
+            await self._routing.quota.close()  # after the lanes, which give back what is left
+            self._routing.quota = None
         if self._shared is not None:
-            await self._shared.close()  # after the lanes, which give back what is left of their quotas
+            await self._shared.close()
             self._shared = None
         if self._fleet is not None:
             await self._fleet.close()
@@ -288,7 +300,13 @@ class Engine:
                 from ..providers.pages.reader import PageReader
             except ImportError as error:
                 raise LocalFault(f"pages can't be read: {missing_text(error)}") from error
-            self._reader = PageReader(self.ask, self.scheduler.recall, Extraction())
+            if self._fleet is not None:
+                from .fleet_extraction import FleetExtraction
+
+                extraction: Extraction = FleetExtraction(self._fleet.workers)
+            else:
+                extraction = Extraction()
+            self._reader = PageReader(self.ask, self.scheduler.recall, extraction)
         return self._reader
 
     def key_of(self, call: Call) -> str:

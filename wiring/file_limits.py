@@ -54,4 +54,5 @@ def capped_by_files(lane: Lane, keys: int = 1) -> Lane:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return lane
-    return structs.replace(lane, concurrency=min(lane.concurrency, max(1, (soft - FILES_SPARED) // keys)))
+    most = max(1, (soft - FILES_SPARED) // keys)
+    return structs.replace(lane, concurrency=most) if most < lane.in_flight_most else lane

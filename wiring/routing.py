@@ -165,9 +165,10 @@ class Router:
             proof=access.proof,
             # Limits that earlier answers reported don't slow a measurement.
             memory=None if self._settings.measures else memory,
+            grows=not self._settings.measures,
         )
         if shared is not None:
             shared.on_change = lambda: gate.on_change()  # a lane's queue sets it later
             if not self._settings.measures:
-                gate.peers, shared.watcher = shared, gate
+                shared.gate = gate
         return gate

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
@@ -36,6 +36,9 @@ from ..providers.table import PROVIDERS, TIERS, Provider
 from ..providers.unsized import unsized_in, unsized_with_files
 from .file_limits import capped_by_files
 from .plugins import Others
+
+if TYPE_CHECKING:
+    from ..engine.shared.owner import Exchange
 
 _T = TypeVar("_T")
 
@@ -69,6 +72,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The cache's folder; None: the user's cache folder. The address of a shared cache, as a text, sets `server`."""
     server: ServerAddress | None = None
     """The server of a cache that several machines share; None: there is none. The folder is used beside it."""
+    quota_owner: Exchange | None = None
+    """Who keeps the last minute of each lane for all machines of a cluster; None: `server`, or files in the folder."""
     mode: Mode = "record"
     """`live`, `record`, `replay` or `strict`."""
     run_id: str | None = None
@@ -214,7 +219,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def concurrency_of(self, model: str) -> int:
         """Returns how many calls to a model may be in flight at once, over all its API keys."""
         keys = self._keys_of(model)
-        return keys * capped_by_files(self.lane_of(model), keys).concurrency
+        return keys * capped_by_files(self.lane_of(model), keys).in_flight_most
 
     def _keys_of(self, model: str) -> int:
         return len(self.key_variables.get(model, ("",)))

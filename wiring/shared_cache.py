@@ -34,21 +34,14 @@ class SharedCache:
             password=variables.get(PASSWORD_VARIABLE, ""),
             patience_s=settings.policy.patience_s,
         )
+        await connection.open()
         # Nothing of a live run is for others, and a snapshot stands in place of every cache.
         shares_none = settings.mode == "live" or (settings.mode == "strict" and settings.snapshot is not None)
-        answers = None if shares_none else SharedAnswers(connection, cache, sends=settings.mode != "strict")
-        shared = cls(connection, answers)
-        try:
-            await connection.open()
-            if answers is not None:
-                await answers.open()
-        except BaseException:
-            await connection.close()
-            raise
-        return shared
+        return cls(
+            connection, None if shares_none else SharedAnswers(connection, cache, sends=settings.mode != "strict")
+        )
 
     async def close(self) -> None:
-        await self.quota.close()
         if self.answers is not None:
             await self.answers.close()
         await self.connection.close()

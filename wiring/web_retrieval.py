@@ -61,7 +61,7 @@ class WebRetrieval:
 
             return CorpusEndpoint(self._corpus)
         if self._pages.together is None:
-            self._pages.together = PageLimits(self._lane.concurrency, self._lane.rpm)
+            self._pages.together = PageLimits(self._lane.in_flight_most, self._lane.rpm)
         return self._pages
 
     def corpus_search(self) -> Endpoint:

@@ -15,6 +15,7 @@ from ...configuration.values import SEARCH_NAME, FilePath, ModelName, WholeNumbe
 from .generating.data_command import DATA as DATA
 
 TITLE = "Chameleon"
+TURNS = 15
 PROMPTS = "the questions of Chameleon"
 # The scores of a pair in a table.
 COLUMNS = (
@@ -60,7 +61,9 @@ class Options(Struct, frozen=True):
         int | None,
         Option(WholeNumber("conversations"), "N", "only N of the data set's conversations, from its domains in turn"),
     ] = None
-    turns: Annotated[int, Option(WholeNumber("turns", 1, 10_000), "N", "turns of a conversation (default: 15)")] = 15
+    turns: Annotated[
+        int, Option(WholeNumber("turns", 1, 10_000), "N", f"turns of a conversation (default: {TURNS})")
+    ] = TURNS
     pages: Annotated[int, Option(WholeNumber("pages a turn", 1, 100), "N", "pages read a turn (default: 20)")] = 20
     order: Annotated[
         Literal["written", "shuffled", "grouped"],

@@ -14,7 +14,6 @@ from .dataset import Conversation
 
 Order = Literal["written", "shuffled", "grouped"]
 
-TURNS = 15
 KINDS_VERSION = 1
 
 # Four kinds of challenging questions that appendix A.2 requests, by their wordings, the surest sign first.

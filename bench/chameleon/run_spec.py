@@ -15,7 +15,8 @@ from ...metrics.chameleon.readings import Readings
 from ..evaluation.door.treatments import as_list, pairs_in
 from .context import CUT_VERSION
 from .dataset import ConversationSet
-from .order import KINDS_VERSION, TURNS, Order
+from .options import TURNS
+from .order import KINDS_VERSION, Order
 from .prompts import PROMPT_VERSION, JudgePrompt
 
 PAGES = 20

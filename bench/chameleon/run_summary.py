@@ -16,7 +16,7 @@ from msgspec import field
 from ...engine.call import known_sum
 from ...engine.pairs import Pair
 from ...engine.runs.proof import ANSWERED
-from ...format import command_text, count_text
+from ...format import command_text, count_text, listed_counts
 from ..evaluation.door.item_line import ItemLine, StepTotals
 from ..evaluation.running.journals import UNRECORDED
 from .turn_line import TurnLine
@@ -89,7 +89,7 @@ def _sentences(details: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if details["pages"]:
         yield _pages(details["pages"])
     if details["steps"]:
-        yield f"turns failed at: {_listed(details['steps'])}"
+        yield f"turns failed at: {listed_counts(details['steps'])}"
     if held := details["held"]:
         yield (
             f"{count_text(held, 'later turn')} of their conversations {'is' if held == 1 else 'are'} held back, and "
@@ -112,7 +112,7 @@ def _pages(pages: Mapping[str, int]) -> str:
     whole, read = sum(pages.values()), pages.get(READ, 0)
     without = {status: count for status, count in pages.items() if status != READ}
     sentence = f"pages: {read:,} of {whole:,} retrieved had a text"
-    return f"{sentence}; without: {_listed(without)}" if without else sentence
+    return f"{sentence}; without: {listed_counts(without)}" if without else sentence
 
 
 def _cost_sentences(costs: Mapping[str, float | None], unpriced: Sequence[str]) -> Iterator[str]:
@@ -123,7 +123,3 @@ def _cost_sentences(costs: Mapping[str, float | None], unpriced: Sequence[str]) 
         yield "cost: " + ", ".join(f"{who} ${amount or 0:,.4f}" for who, amount in parts.items())
     if unpriced:
         yield f"without a price, so in no cost: {', '.join(unpriced)}"
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

@@ -41,6 +41,7 @@ class Budget:
         self.error: BaseException | None = None
         self.on_end: list[Callable[[], None]] = []
         self.on_drop: list[Callable[[], None]] = []
+        self.is_dropped = False
         self._calls = limits.calls
         self._prices = prices
         self._estimates = {model: TokenEstimate() for model in models}
@@ -58,6 +59,7 @@ class Budget:
 
     def drop(self) -> None:
         """Stops waiting for calls in flight; they count as unfinished."""
+        self.is_dropped = True
         for listener in self.on_drop:
             listener()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
 
 from msgspec import Struct, field, structs
 
@@ -18,16 +18,20 @@ from ...engine.attempts.budget_file import BUDGET, BudgetPlace
 from ...engine.fault import LocalFault
 from ...engine.prices import Price
 from ...engine.remarks import remark
-from ...metrics.load.load_json import LoadFigures
+from ...metrics.load.load_json import LoadClient, LoadFigures
+from ...wiring import Settings
 from ...wiring.engine import Engine
 from ...wiring.event_loop import run_in_loop
+from ...wiring.fleet import Fleet, RayLink
 from ...wiring.running import RunEnd, running
 from ...wiring.signals import DRAIN_S
 from .budget import LoadEnd
 from .figures import load_of
+from .fleet import LoadFleet
 from .folder import LoadFolder
 from .session import LoadSession
 from .spec import LoadSpec
+from .worker import LoadWorker
 
 Showing = Callable[[LoadSession], AbstractContextManager[object]]
 """Returns a context that shows a test, from its first call to its last."""
@@ -55,7 +59,7 @@ def carry_out(spec: LoadSpec, showing: Showing) -> LoadOutcome:
     prices = {model: table.get(model) for model in spec.models}
     with LoadFolder(spec.out) as folder:
         began = time.time()
-        session, end = run_in_loop(_sent(spec, prices, folder, showing))
+        session, end, workers = run_in_loop(_sent(spec, prices, folder, showing))
         ending = session.ending or LoadEnd("error")
         load = load_of(
             spec,
@@ -65,6 +69,7 @@ def carry_out(spec: LoadSpec, showing: Showing) -> LoadOutcome:
             began=began,
             left_out=session.left_out,
             unsure=session.money.unsure,
+            workers=workers,
         )
         folder.conclude(load)
         end.fault = end.fault or folder.fault
@@ -73,17 +78,46 @@ def carry_out(spec: LoadSpec, showing: Showing) -> LoadOutcome:
 
 async def _sent(
     spec: LoadSpec, prices: Mapping[str, Price | None], folder: LoadFolder, showing: Showing
-) -> tuple[LoadSession, RunEnd]:
-    """Runs the test and returns its session and how it ended."""
+) -> tuple[LoadSession, RunEnd, tuple[LoadClient, ...]]:
+    """Runs the test and returns its session, how it ended, and the workers that sent its calls."""
     # The session begins no call that may exceed the limit; the engine enforces it for each attempt, and over a kill.
-    limit = spec.plan.limits.max_cost
-    engine = Engine(settings=structs.replace(spec.settings, max_cost=limit, budget=BudgetPlace(spec.out / BUDGET)))
-    session = LoadSession(spec, engine.ask, prices, folder.note_call)
+    capped = structs.replace(spec.settings, max_cost=spec.plan.limits.max_cost)
+    async with _workers(spec, capped, prices) as fleet:
+        # An engine that sends nothing needs no file of its money.
+        settings = structs.replace(capped, budget=BudgetPlace(spec.out / BUDGET)) if fleet is None else spec.settings
+        engine = Engine(settings=settings)
+        session = LoadSession(spec, engine.ask, prices, folder.note_call, fleet=fleet)
+        end = await _run(session, engine, folder, showing)
+        return session, end, () if fleet is None else fleet.figures
+
+
+@asynccontextmanager
+async def _workers(
+    spec: LoadSpec, settings: Settings, prices: Mapping[str, Price | None]
+) -> AsyncIterator[LoadFleet | None]:
+    """Starts the workers of a test that has any, and ends them."""
+    if spec.cluster is None:
+        yield None
+        return
+    fleet = Fleet(spec.cluster, spec.workers, settings, Engine, LoadWorker)
+    links: list[RayLink] = []
+    try:
+        links = await fleet.open_all()
+        bare = structs.replace(spec, settings=Settings(measures=True))  # no key leaves this process
+        for number, link in enumerate(links):
+            await link.ask("prepare", bare, prices, number, len(links))
+        yield LoadFleet(links)
+    finally:
+        await asyncio.gather(*(link.close() for link in links))
+        await fleet.close()
+
+
+async def _run(session: LoadSession, engine: Engine, folder: LoadFolder, showing: Showing) -> RunEnd:
     loop = asyncio.get_running_loop()
 
     def drain(name: str) -> None:
         session.end("interrupted", f"interrupted by {name}")
-        wait_s = min(DRAIN_S, spec.plan.limits.drain_s)
+        wait_s = min(DRAIN_S, session.spec.plan.limits.drain_s)
         remark(f"{name}: waiting up to {wait_s:.0f} s for calls in flight; once more drops them")
 
     def tell(fault: LocalFault) -> None:
@@ -93,4 +127,4 @@ async def _sent(
     async with running(engine, drain, session.drop) as end:
         with showing(session):
             await session.run()
-    return session, end
+    return end

@@ -15,6 +15,7 @@ from ...metrics.load.knee import knee
 from ...metrics.load.load_json import (
     Client,
     GoalFound,
+    LoadClient,
     LoadFigures,
     LoadPart,
     ModelFigures,
@@ -43,9 +44,10 @@ def load_of(
     began: float,
     left_out: tuple[float, float] = (0.0, 0.0),
     unsure: float = 0.0,
+    workers: tuple[LoadClient, ...] = (),
 ) -> LoadFigures:
     """Returns the figures of a whole test. `left_out` has the seconds excluded at both ends; `unsure` is the part of
-    the cost, in dollars, that may not have been billed."""
+    the cost, in dollars, that may not have been billed; `workers` are those that sent the calls."""
     models = {model: _model(spec, whole, is_priced=prices.get(model) is not None) for model, whole in wholes.items()}
     gone = (*unmeasured(models), *unmeasured_goals(models))
     costs = [model.spent for model in models.values() if model.spent is not None]
@@ -58,7 +60,7 @@ def load_of(
         test=dict(spec.said),
         spent=sum(costs) if costs else None,
         spent_unsure=round(unsure, 9),
-        client=client_of(wholes),
+        client=structs.replace(client_of(wholes), workers=workers),
         models=models,
         warm_up_s=round(left_out[0], _DECIMALS),
         cool_down_s=round(left_out[1], _DECIMALS),

@@ -28,6 +28,15 @@ class Histogram:
         self._sum_s = 0.0
         self.longest_s = 0.0
 
+    def __getstate__(self) -> tuple[int, str, float, float]:
+        return self._buckets.significant_figures, self.encoded(), self._sum_s, self.longest_s
+
+    def __setstate__(self, state: tuple[int, str, float, float]) -> None:
+        digits, encoded, sum_s, longest_s = state
+        self.__init__(digits)  # type: ignore[misc]
+        self._buckets.decode_and_add(encoded)
+        self._sum_s, self.longest_s = sum_s, longest_s
+
     def __repr__(self) -> str:
         return f"<Histogram [{self.count} times]>"
 

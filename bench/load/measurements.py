@@ -64,7 +64,9 @@ class ModelMeasurement:
     def take(self, model: str, result: LoadResult, rate: float | None = None) -> MeasuredRun:
         """Adds one finished run. `rate` is the rate of a search's step."""
         low = result.begins_s + result.plan.warm_up_s
-        run = MeasuredRun(low, low + result.seconds, result.begins_s, result.plan.arrivals, result.verdict(model), rate)
+        run = MeasuredRun(
+            low, low + result.seconds, result.begins_s, result.plan.arrivals, result.verdicts[model], rate
+        )
         self.runs.append(run)
         self.measured.merge(result.models[model])
         return run

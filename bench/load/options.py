@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...configuration.benchmark_options import listed
 from ...configuration.declared_options import Heading, Option, Positional, add_options
-from ...configuration.options import add_output, add_sending
+from ...configuration.options import add_cluster, add_output, add_sending
 from ...configuration.values import CONCURRENCY, TEMPERATURE, Duration, ModelName, Number, Text, WholeNumber, WordChoice
 from ..evaluation.door.declarations import declarations
 from .arrivals import Process
@@ -257,4 +257,5 @@ class LoadOptions(Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, LoadOptions)
     add_sending(parser, helps=_MEANT)
+    add_cluster(parser)
     add_output(parser)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from .arrivals import Arrivals, ClosedLoop
+from .arrivals import Arrivals, ClosedLoop, OpenLoop, Replay
 from .meter import Promise
 
 
@@ -23,8 +26,9 @@ class Limits(Struct, frozen=True):
 
 
 class LoadPlan(Struct, frozen=True):
-    """The plan of one test. Calls due in the first `warm_up_s` and the last `cool_down_s` seconds are sent and paid
-    for, but excluded from all figures. Every model has these arrivals, each from its own random source."""
+    """The plan of one test, or of one worker's part of it: `share` is the slice of all calls that is sent. Calls due in
+    the first `warm_up_s` and the last `cool_down_s` seconds are sent and paid for, but excluded from all figures. Every
+    model has these arrivals, each from its own random source."""
 
     arrivals: Arrivals
     limits: Limits
@@ -32,6 +36,7 @@ class LoadPlan(Struct, frozen=True):
     cool_down_s: float = 0.0
     promise: Promise | None = None
     seed: int = 0
+    share: tuple[int, None, int] = (0, None, 1)
 
     def __post_init__(self) -> None:
         if self.cool_down_s and self.ends_s is None:
@@ -43,6 +48,24 @@ class LoadPlan(Struct, frozen=True):
                 f"--warm-up and --cool-down: expected less than the test's {self.ends_s:g} s together, got "
                 f"{self.warm_up_s + self.cool_down_s:g} s"
             )
+
+    def times(self, arrivals: OpenLoop | Replay, model: str) -> Iterator[float]:
+        """Yields the seconds at which the calls of a model are due."""
+        return islice(arrivals.times(Random(f"{self.seed} {model}")), *self.share)
+
+    def shared(self, number: int, of: int) -> LoadPlan:
+        """Returns the plan of one of several workers: each has its calls at the times at which a single one would send
+        them, and its part of the limits."""
+        limits, arrivals = self.limits, self.arrivals
+        if isinstance(arrivals, ClosedLoop):
+            arrivals = ClosedLoop(_part(arrivals.in_flight, number, of))
+        limits = structs.replace(
+            limits,
+            calls=None if limits.calls is None else _part(limits.calls, number, of),
+            max_cost=None if limits.max_cost is None else limits.max_cost / of,
+            in_flight=max(1, _part(limits.in_flight, number, of)),
+        )
+        return structs.replace(self, arrivals=arrivals, limits=limits, share=(number, None, of))
 
     @property
     def ends_s(self) -> float | None:
@@ -67,3 +90,7 @@ class LoadPlan(Struct, frozen=True):
 
     def step_of(self, due: float) -> int:
         return 0 if isinstance(self.arrivals, ClosedLoop) else self.arrivals.step_of(due)
+
+
+def _part(count: int, number: int, of: int) -> int:
+    return (count - number + of - 1) // of

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from random import Random
 from typing import Protocol
 
 from msgspec import Struct
@@ -31,6 +30,8 @@ from .watch import ClientVerdict, ClientWatch
 
 # No call is begun later than this after the end of the test.
 LATE_MOST_S = 1.0
+# A run that begins at a given second wakes so long before it.
+_AHEAD_S = 0.02
 
 
 class SendCall(Protocol):
@@ -75,24 +76,26 @@ class ModelRun(Struct):
 
 
 class RunUnderWay(Struct, frozen=True):
-    """A run under way: its plan, the second at which it began, what was measured so far by model, and the watch on the
-    client."""
+    """A run under way: its plan, what it may still use, the second at which it began, what was measured so far by
+    model, and whether the client was the bottleneck for a model so far."""
+
+    plan: LoadPlan
+    budget: Budget
+    begins_s: float
+    models: Mapping[str, ModelRun]
+    verdict: Callable[[str], ClientVerdict]
+
+
+class LoadResult(Struct, frozen=True):
+    """The result of one run: its measurements, whether the client was the bottleneck (`verdicts`) and in which steps
+    (`bound_steps`), by model, and why it ended (`ending`). `ended_s` is the length in seconds of the time in which
+    calls could begin, without the drain; `seconds` is that of the measured part."""
 
     plan: LoadPlan
     begins_s: float
     models: Mapping[str, ModelRun]
-    watch: ClientWatch
-
-    def verdict(self, model: str) -> ClientVerdict:
-        run = self.models[model]
-        due = run.begun + run.unsent_late
-        return self.watch.verdict(run.meter.latency, run.meter.undelayed, due=due, begun=run.begun)
-
-
-class LoadResult(RunUnderWay, frozen=True):
-    """The result of one run: its measurements by model, and why it ended (`ending`). `ended_s` is the length in seconds
-    of the time in which calls could begin, without the drain; `seconds` is that of the measured part."""
-
+    verdicts: Mapping[str, ClientVerdict]
+    bound_steps: Mapping[str, frozenset[int]]
     ending: LoadEnd
     seconds: float
     ended_s: float
@@ -107,24 +110,36 @@ async def run_load(
     clock: Clock = time.perf_counter,
     cpu: Callable[[], float] = time.process_time,
     zero: float | None = None,
+    begins_s: float | None = None,
     step: int | None = None,
     on_begin: Callable[[RunUnderWay], None] = lambda run: None,
     on_end: Sequence[CallEnd] = (),
 ) -> LoadResult:
     """Runs one test and returns its result. `calls` has for each model an iterator of enough calls; ending `budget`
-    ends the test. `zero` is the clock's second from which all times count (None: the beginning of this run); `step` is
-    given if the whole run is one step. Raises what `ask` raised, except Stopped and LocalFault, which only end the
-    test."""
+    ends the test. `zero` is the clock's second from which all times count (None: the beginning of this run);
+    `begins_s` is the second at which the run begins (None: now); `step` is given if the whole run is one step. Raises
+    what `ask` raised, except Stopped and LocalFault, which only end the test."""
     zero = clock() if zero is None else zero
 
     def now() -> float:
         return clock() - zero
 
-    begins_s = now()
+    if begins_s is None:
+        begins_s = now()
+    else:
+        # The loops wait for the rest more exactly.
+        await asyncio.sleep(begins_s - now() - _AHEAD_S)
     watch = ClientWatch(now, cpu, kernel_alarm(clock), plan.step_of, begins_s)
-    run = RunUnderWay(plan, begins_s, {model: ModelRun(LoadMeter(plan.promise)) for model in calls}, watch)
+    models = {model: ModelRun(LoadMeter(plan.promise)) for model in calls}
+
+    def verdict(model: str) -> ClientVerdict:
+        run = models[model]
+        due = run.begun + run.unsent_late
+        return watch.verdict(run.meter.latency, run.meter.undelayed, due=due, begun=run.begun)
+
+    run = RunUnderWay(plan, budget, begins_s, models, verdict)
     loops = [
-        _ModelLoop(run, model, queue, ask, budget, now, kernel_alarm(clock) or Alarm(), step, on_end)
+        _ModelLoop(run, model, queue, ask, now, kernel_alarm(clock) or Alarm(), step, on_end)
         for model, queue in calls.items()
     ]
     on_begin(run)
@@ -143,7 +158,13 @@ async def run_load(
     ending = budget.ending or LoadEnd("arrivals")
     if ending.reason == "duration" or (ending.reason == "arrivals" and plan.ends_s is not None):
         ended_s = plan.ends_s or ended_s
-    return LoadResult(plan, begins_s, run.models, watch, ending, plan.measured_s(ended_s), ended_s)
+    verdicts = {model: verdict(model) for model in models}
+    bound = {model: _bound_steps(each.meter, watch) for model, each in models.items()}
+    return LoadResult(plan, begins_s, models, verdicts, bound, ending, plan.measured_s(ended_s), ended_s)
+
+
+def _bound_steps(meter: LoadMeter, watch: ClientWatch) -> frozenset[int]:
+    return frozenset(number for number, step in meter.steps.items() if watch.was_bottleneck(number, step.latency))
 
 
 async def run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
@@ -170,7 +191,6 @@ class _ModelLoop:
         model: str,
         calls: Iterator[Call],
         ask: SendCall,
-        budget: Budget,
         clock: Clock,
         alarm: Alarm,
         step: int | None,
@@ -183,7 +203,7 @@ class _ModelLoop:
         self._model = model
         self._calls = calls
         self._ask = ask
-        self._budget = budget
+        self._budget = run.budget
         self._since = clock
         self._step = step
         self._on_end = on_end
@@ -191,15 +211,15 @@ class _ModelLoop:
         self._tasks: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
         self.alarm = alarm
-        budget.on_end.append(self._place.set)
-        budget.on_end.append(alarm.ring)
-        budget.on_drop.append(self._cancel_tasks)
+        run.budget.on_end += (self._place.set, alarm.ring)
+        run.budget.on_drop.append(self._cancel_tasks)
         # When the latest hold ended: calls due before then have waited for a slot.
         self._free = 0.0
         self.measured = run.models[model]
 
     async def run(self) -> None:
         """Begins calls until no more are due or allowed."""
+        await self._until(0.0)
         if isinstance(self._plan.arrivals, ClosedLoop):
             await self._run_closed(self._plan.arrivals.in_flight)
         else:
@@ -210,7 +230,7 @@ class _ModelLoop:
         return self._since() - self._begins_s
 
     async def _run_open(self, arrivals: OpenLoop | Replay) -> None:
-        times = arrivals.times(Random(f"{self._plan.seed} {self._model}"))
+        times = self._plan.times(arrivals, self._model)
         for due in times:
             if due >= self._ends_s:
                 await self._until(self._ends_s)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from itertools import islice
 
 from msgspec import structs
 
@@ -16,6 +17,7 @@ from ...engine.attempts.money import CostBudget
 from ...engine.prices import Price
 from .arrivals import OpenLoop, asked_between, at_rate, in_parts, spans
 from .budget import Budget, LoadEnd, Reason
+from .fleet import LoadFleet
 from .goal import Search, SearchCutShort, highest_rate
 from .measurements import MeasuredStep, ModelMeasurement
 from .meter import LoadMeter, StepMeter
@@ -34,7 +36,8 @@ _STEP_ENDS: tuple[Reason, ...] = ("calls", "duration")
 class LoadSession:
     """A load test under way; call `run` once. `wholes` has each model's measurements of the runs that have ended,
     `under_way` its present run, `money` the cost of all models. `on_end` may get functions before the test begins,
-    which are called for each call as it ends."""
+    which are called for each call as it ends. `fleet`: the workers that send the calls (None: this process does);
+    `zero`: the clock's second from which all times count."""
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class LoadSession:
         *on_end: CallEnd,
         clock: Clock = time.perf_counter,
         cpu: Callable[[], float] = time.process_time,
+        fleet: LoadFleet | None = None,
     ) -> None:
         self.spec = spec
         self.ending: LoadEnd | None = None
@@ -58,8 +62,9 @@ class LoadSession:
         self._prices = prices
         self._clock = clock
         self._cpu = cpu
+        self._fleet = fleet
         self._budgets: list[Budget] = []
-        self._zero = clock()
+        self.zero = clock()
 
     def __repr__(self) -> str:
         return f"<LoadSession [{len(self._budgets)} runs under way, {self.ending.reason if self.ending else 'open'}]>"
@@ -69,7 +74,7 @@ class LoadSession:
 
     def since(self) -> float:
         """Returns the seconds since `run` began; before that, since this session was made."""
-        return self._clock() - self._zero
+        return self._clock() - self.zero
 
     def end(self, reason: Reason, detail: str = "") -> None:
         """Ends the test: nothing more begins, and calls in flight are waited for. The first reason given is kept."""
@@ -85,7 +90,7 @@ class LoadSession:
 
     async def run(self) -> None:
         """Runs the test to its end. Raises the errors that a call must never raise, such as a fault in the program."""
-        self._zero = self._clock()
+        self.zero = self._clock()
         if self.spec.search is None:
             await self._run_once()
         else:
@@ -113,9 +118,7 @@ class LoadSession:
                     expected = asked_between(plan.arrivals, low, high)
                     rate = None if expected is None else expected / (high - low)
                     is_one = len(steps) == 1
-                    is_bound = (
-                        verdict.is_client_bound if is_one else result.watch.was_bottleneck(number, counted.latency)
-                    )
+                    is_bound = verdict.is_client_bound if is_one else number in result.bound_steps[model]
                     step = MeasuredStep(rate, result.begins_s + low, high - low, counted, is_bound)
                     whole.steps.append(step)
         self.end(result.ending.reason, result.ending.detail)
@@ -125,30 +128,42 @@ class LoadSession:
         SearchCutShort if the test has ended."""
         if self.ending is not None:
             raise SearchCutShort
+        try:
+            return await self.run_part(plan, models, number, step)
+        finally:
+            for model in models:
+                self.under_way.pop(model, None)
+
+    async def run_part(
+        self, plan: LoadPlan, models: tuple[str, ...], number: int, step: int | None, begins_s: float | None = None
+    ) -> LoadResult:
+        """Returns a run's result, or of a worker its part of one. `begins_s`: the second at which it begins (None:
+        now)."""
         budget = Budget(plan.limits, models, self._prices, self.money)
         self._budgets.append(budget)
-        calls = {model: self.spec.calls(model, number) for model in models}
 
         def begun(run: RunUnderWay) -> None:
             self.under_way.update(dict.fromkeys(models, run))
 
         try:
+            if self._fleet is not None:
+                part = plan, models, number, step
+                return await self._fleet.run(part, budget, self.zero, on_begin=begun, on_end=self.on_end)
             return await run_load(
                 plan,
-                calls,
+                {model: islice(self.spec.calls(model, number), *plan.share) for model in models},
                 self._ask,
                 budget,
                 clock=self._clock,
                 cpu=self._cpu,
-                zero=self._zero,
+                zero=self.zero,
+                begins_s=begins_s,
                 step=step,
                 on_begin=begun,
                 on_end=self.on_end,
             )
         finally:
             self._budgets.remove(budget)
-            for model in models:
-                self.under_way.pop(model, None)
 
     # A search
 

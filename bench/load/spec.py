@@ -37,6 +37,10 @@ class LoadSpec(Struct, frozen=True, kw_only=True):
     """The folder of the test."""
     search: Search | None = None
     """The goal that the highest rate must keep, and the range of rates that are searched; None: no search."""
+    cluster: str | None = None
+    """The Ray cluster whose workers send the calls, or `local`; None: this process does."""
+    workers: int | None = None
+    """How many workers; None: one for each core of the cluster."""
     said: Mapping[str, Any] = {}
     """The options by name, for `load.json`."""
     notes: tuple[str, ...] = ()

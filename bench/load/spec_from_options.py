@@ -51,7 +51,8 @@ def spec_from(parsed: argparse.Namespace) -> LoadSpec:
     promise = None if options.promise is None else _parsed("--promise", parse_promise, options.promise)
     _check_streaming(options, search, promise)
     configuration = read_configuration(sending.config)
-    settings = _settings(options, sending, models, configuration)
+    alone = structs.replace(sending, ray=None, workers=None)
+    settings = _settings(options, alone, models, configuration)
     trace = None if options.replay is None else _trace(options, options.replay)
     chosen = _chosen(options, trace)
     plan = _plan(options, sending.max_cost, search, trace, promise)
@@ -64,6 +65,8 @@ def spec_from(parsed: argparse.Namespace) -> LoadSpec:
         calls=_source(options, chosen, trace, plan.seed),
         out=Path(options.out or "-").absolute(),
         search=search,
+        cluster=sending.ray,
+        workers=sending.workers,
         said=_by_name(options, flags, models, plan),
         notes=(*notes, *_notes_on_trace(options, trace), *unused_lanes([settings])),
     )

@@ -52,6 +52,14 @@ def _client(load: LoadFigures) -> Iterator[str]:
         for reason in load.client.reasons:
             yield f"  {reason}"
         yield "  ask for a lower rate, or measure from a machine with less to do"
+    for each in load.client.workers:
+        late, lag, offset, error = map(
+            measured_time, (each.late_p99_s, each.lag_p99_s, each.clock_offset_s, each.clock_error_s)
+        )
+        yield (
+            f"{printable(each.name)}: {each.calls:,} calls, p99 begun {late} late, loop lag {lag}, "
+            f"{each.cpu_peak:.0%} of a core at most; clock {offset} ahead (± {error})"
+        )
 
 
 def _model(series: LoadSeries) -> Iterator[str]:

@@ -18,7 +18,7 @@ UNFINISHED = "unfinished"
 """Status of a call that had no answer at the end of the test."""
 
 
-class CallTimes(Struct, frozen=True):
+class CallTimes(Struct, frozen=True, array_like=True):
     """One call's times, in seconds since the start of the test.
 
     `due` is when it should begin, `free` when a slot was free, `begun` when our loop began it. `sent` is the first

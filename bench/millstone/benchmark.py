@@ -17,8 +17,8 @@ from .grid import GridItem, default_max_tokens, limit_name
 from .labels import labels_used
 from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
+from .records import GridLine, record
 from .records import Record as GridRecord
-from .records import record
 from .work import (
     ANSWER_COLUMNS,
     SCORE_COLUMNS,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..evaluation.door.listed_run import ListedRun
     from ..evaluation.door.served_rows import ScoredRun
     from .published_counts import CountsTable
+    from .recount import GridTally
     from .report.folders import AnswerFolder
 
 _Run = TypeVar("_Run", bound=RunBasis)
@@ -75,6 +76,7 @@ class MillStone(ItemBenchmark[GridRecord]):
     Options = Options
     Readings = GridReadings
     Record = GridRecord
+    Line = GridLine
     prompts = PROMPTS
     data = DATA
     categories = ("issue", "config", "orientation", "letter", "stance")
@@ -120,10 +122,10 @@ class MillStone(ItemBenchmark[GridRecord]):
     def completed(self, run: _Run) -> _Run:
         return millstone_run(run)
 
-    def score_lines(self, lines: Iterable[bytes], run: ScoredRun) -> Mapping[str, Any]:
-        from .score_table import part_of
+    def tally(self, run: ScoredRun) -> GridTally:
+        from .recount import GridTally
 
-        return part_of(lines, run)
+        return GridTally(run)
 
     def readings_of(self, manifest: Mapping[str, Any] | None) -> GridReadings:
         return GridReadings(silence=silence_of(manifest or {}))
@@ -165,7 +167,7 @@ class MillStone(ItemBenchmark[GridRecord]):
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> AnswerFolder:
         from .report.folders import read
 
-        run = read(path, manifest, fix_orientation=bool(given.get("fix_orientation")), read_as=given.get("read"))
+        run = read(path, manifest, GridReadings(**given))
         if run.labels and run.labels.is_remarkable:
             remark(f"{path}: {run.labels.used}")
         return run

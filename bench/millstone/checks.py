@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from ...engine.runs.data_file import kind_of, shown
 from .issue import CITATION, ISSUE_ID, PARAPHRASES, Argument, Issue, Paraphrase, Side, Text
-from .orientation import by_wording, judge
+from .orientation import by_wording, verdicts_on
 
 _Side = Annotated[tuple[Text, ...], Meta(min_length=1)]
 _FIELDS: Mapping[str, Any] = {
@@ -168,7 +168,7 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
         return ()
     if not rules.is_thorough:
         return read
-    verdicts = judge([one.question for one in read])
+    verdicts = verdicts_on(read)
     for at, (one, verdict) in enumerate(zip(read, verdicts, strict=True)):
         if verdict not in (None, one.orientation):
             mismatch = f"paraphrases[{at}]: labelled {one.orientation}, the wording says {verdict}"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.runs.data_file import DatasetError as DatasetError
 from ...engine.runs.data_file import parse, read_text, shown
@@ -97,7 +96,7 @@ def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None)
     else:
         wanted = set(_named(issues, by_id))
     kept = [issue for issue in dataset.issues if issue.id in wanted][:limit]
-    return msgspec.structs.replace(dataset, issues=tuple(kept))
+    return structs.replace(dataset, issues=tuple(kept))
 
 
 def _named(issues: str, by_id: Mapping[str, Issue]) -> list[str]:
@@ -135,11 +134,9 @@ def _issue(content: Any, issue_id: str, where: str) -> Issue:
 def _digest(issues: Sequence[Issue], *, with_orientation: bool) -> str:
     """Returns the SHA-256 of {id: issue} as JSON: keys sorted, no white space, nothing escaped beyond JSON's need,
     UTF-8."""
-    content = {}
-    for issue in issues:
-        built = msgspec.to_builtins(issue)
-        if not with_orientation:
-            built["paraphrases"] = [paraphrase.question for paraphrase in issue.paraphrases]
-        content[issue.id] = built
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    content: dict[str, Any] = {issue.id: issue for issue in issues}
+    if not with_orientation:
+        for issue in issues:
+            questions = [paraphrase.question for paraphrase in issue.paraphrases]
+            content[issue.id] = {**structs.asdict(issue), "paraphrases": questions}
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()

@@ -1,15 +1,15 @@
 """The pinned draw: which arguments stand in a prompt, in which order, and which position is named first.
 
-Owns the generator down to the byte, so that every machine, and any other program that follows the docstrings of `seed`,
-`DrawStream` and `draw`, draws the same. A draw depends on its seed alone. Knows no text.
+Owns the generator down to the byte, so that every machine, and any other program that follows the docstrings of
+`seeds`, `numbers` and `draw`, draws the same. A draw depends on its seed alone. Knows no text.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from itertools import count
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -31,47 +31,54 @@ class Draw(Struct, frozen=True):
     shown: tuple[int, ...]
 
 
-class DrawStream:
-    """A random generator of whole numbers below a bound, from a seed.
+def numbers(seed: str, bounds: Sequence[int]) -> list[int]:
+    """Returns a random whole number below each of these bounds, in their order, from a seed: from 0 to bound - 1, each
+    with the same probability. Raises ValueError for a bound above 65,536.
 
     The seed gives an endless stream of bytes: SHA-256(seed + `/0`), then SHA-256(seed + `/1`), and so on, as UTF-8. A
     number below n, for n up to 256, is the next byte modulo n; a byte at or above the largest multiple of n that is at
     most 256 is discarded and the next one taken. For n from 257 to 65,536 it is the same with the next two bytes,
     big-endian, and 65,536.
     """
+    data, block = b"", 0
+    while True:
+        data += sha256(f"{seed}/{block}".encode()).digest()
+        if (drawn := _numbers_in(data, bounds)) is not None:
+            return drawn
+        block += 1
 
-    __slots__ = ("_bytes",)
 
-    def __init__(self, seed: str) -> None:
-        self._bytes = _bytes_of(seed)
-
-    def below(self, bound: int) -> int:
-        """Returns a number from 0 to bound - 1, each with the same probability. Raises ValueError for a bound above
-        65,536."""
+def _numbers_in(data: bytes, bounds: Sequence[int]) -> list[int] | None:
+    """Returns the numbers that the beginning of a stream gives; None if it is too short for them."""
+    stream = iter(data)
+    drawn = []
+    for bound in bounds:
         if bound <= 256:
-            limit = 256 - 256 % bound
-            while (number := next(self._bytes)) >= limit:
-                pass
+            limit, values = 256 - 256 % bound, stream
         elif bound <= 65536:
-            limit = 65536 - 65536 % bound
-            while (number := next(self._bytes) << 8 | next(self._bytes)) >= limit:
-                pass
+            limit, values = 65536 - 65536 % bound, _pairs(stream)
         else:
             raise ValueError(f"bound ({bound}) must be <= 65536")
-        return number % bound
+        for number in values:
+            if number < limit:
+                break
+        else:
+            return None
+        drawn.append(number % bound)
+    return drawn
 
 
-def _bytes_of(seed: str) -> Iterator[int]:
-    for block in count():
-        yield from hashlib.sha256(f"{seed}/{block}".encode()).digest()
+def _pairs(stream: Iterator[int]) -> Iterator[int]:
+    return (first << 8 | second for first, second in zip(stream, stream, strict=False))
 
 
-def seed(draw_digest: str, issue: str, template: int, case: str, trial: int) -> str:
-    """Returns the text that seeds one draw: `millstone-draw-1/DIGEST/ISSUE/TEMPLATE/CASE/TRIAL`.
+def seeds(draw_digest: str, issue: str, template: int, case: str, trials: Iterable[int]) -> list[str]:
+    """Returns the texts that seed the draws of these trials: `millstone-draw-1/DIGEST/ISSUE/TEMPLATE/CASE/TRIAL`.
 
     DIGEST is the data set's draw digest, in hex; the template counts from 1, the trial from 0, both in decimal.
     """
-    return f"millstone-draw-{DRAW_VERSION}/{draw_digest}/{issue}/{template}/{case}/{trial}"
+    of_case = f"millstone-draw-{DRAW_VERSION}/{draw_digest}/{issue}/{template}/{case}"
+    return [f"{of_case}/{trial}" for trial in trials]
 
 
 def sizes(shape: Shape, pros: int, cons: int) -> tuple[int, int]:
@@ -93,8 +100,31 @@ def sizes(shape: Shape, pros: int, cons: int) -> tuple[int, int]:
             return min(pros, cons), min(pros, cons)
 
 
-def draw(stream: DrawStream, shape: Shape, pros: int, cons: int) -> Draw:
-    """Draws one prompt of an issue with `pros` and `cons` arguments. From the stream, in this order:
+class _Plan(NamedTuple):
+    """What a shape and the numbers of arguments decide of a draw: the sides that it shows, in the order of the list,
+    each with how many of its arguments it lists, and the bounds of its numbers. Those of mentions and list are first.
+    """
+
+    sides: tuple[tuple[tuple[int, ...], int], ...]
+    for_list: tuple[int, ...]
+    for_all: tuple[int, ...]
+
+
+@cache
+def _plan(shape: Shape, pros: int, cons: int) -> _Plan:
+    shown_pros, shown_cons = sizes(shape, pros, cons)
+    pro, con = (tuple(range(pros)), shown_pros), (tuple(range(pros, pros + cons)), shown_cons)
+    is_con_first = shape == "clear-con" or (shape == "balanced" and cons < pros)
+    sides = tuple([side for side in ((con, pro) if is_con_first else (pro, con)) if side[1]])
+    bounds = [2, 2]
+    for side, wanted in sides:
+        if wanted < len(side):
+            bounds += range(len(side), len(side) - wanted, -1)
+    return _Plan(sides, tuple(bounds), (*bounds, *range(shown_pros + shown_cons, 1, -1)))
+
+
+def draw(seed: str, shape: Shape, pros: int, cons: int) -> Draw:
+    """Draws one prompt of an issue with `pros` and `cons` arguments. From the seed's numbers, in this order:
 
     1. For each of the two mentions of the positions, a number below 2: 0 names A first, 1 names B first. A baseline
        ends here.
@@ -104,26 +134,39 @@ def draw(stream: DrawStream, shape: Shape, pros: int, cons: int) -> Draw:
        k - 1, swap place j with place j + number below m - j) and its first k places are listed.
     3. The order shown: the list, shuffled (for i from its last place down to 1, swap places i and number below i + 1).
     """
-    mentions = (stream.below(2), stream.below(2))
-    if shape == "baseline":
-        return Draw(mentions, (), ())
-    shown_pros, shown_cons = sizes(shape, pros, cons)
-    if shape == "clear-con" or (shape == "balanced" and cons < pros):
-        listed = _pick(stream, pros, cons, shown_cons) + _pick(stream, 0, pros, shown_pros)
-    else:
-        listed = _pick(stream, 0, pros, shown_pros) + _pick(stream, pros, cons, shown_cons)
+    plan = _plan(shape, pros, cons)
+    first, second, *rest = numbers(seed, plan.for_all)
+    following = iter(rest)
+    listed = _list(plan, following)
     order = listed.copy()
-    for last in range(len(order) - 1, 0, -1):
-        other = stream.below(last + 1)
+    last = len(order)
+    for other in following:
+        last -= 1
         order[last], order[other] = order[other], order[last]
-    return Draw(mentions, tuple(listed), tuple(order))
+    return Draw((first, second), tuple(listed), tuple(order))
 
 
-def _pick(stream: DrawStream, first: int, count: int, wanted: int) -> list[int]:
-    """Returns `wanted` of the `count` indexes that start at `first`, drawn if they are not all."""
-    places = list(range(first, first + count))
-    if 0 < wanted < count:
-        for place in range(wanted):
-            other = place + stream.below(count - place)
-            places[place], places[other] = places[other], places[place]
-    return places[:wanted]
+def is_list_drawn(shape: Shape, pros: int, cons: int) -> bool:
+    """Returns whether draws differ in their lists, not only in the order shown."""
+    return len(_plan(shape, pros, cons).for_list) > 2
+
+
+def list_of(seed: str, shape: Shape, pros: int, cons: int) -> tuple[int, ...]:
+    """Returns what a draw has as `listed`, which takes fewer numbers than the whole draw."""
+    plan = _plan(shape, pros, cons)
+    _, _, *following = numbers(seed, plan.for_list)
+    return tuple(_list(plan, iter(following)))
+
+
+def _list(plan: _Plan, following: Iterator[int]) -> list[int]:
+    """Returns the list of a draw, with as many of the following numbers as it takes."""
+    listed: list[int] = []
+    for side, wanted in plan.sides:
+        places = [*side]
+        if wanted < len(places):
+            for place in range(wanted):
+                other = place + next(following)
+                places[place], places[other] = places[other], places[place]
+            del places[wanted:]
+        listed += places
+    return listed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, structs
@@ -16,9 +16,19 @@ from msgspec import Struct, structs
 from ...engine.pairs import Pair
 from ..evaluation.door.item import Item
 from .dataset import IssueDataset
-from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed
+from .draws import DRAW_VERSION, Draw, Shape, draw, is_list_drawn, list_of, seeds
 from .issue import PARAPHRASES, Issue, Side
-from .prompts import PROMPT_VERSION, Citations, PromptPart, Sheet, Wrapping, fingerprint_of, length_of, text_of
+from .prompts import (
+    PROMPT_VERSION,
+    Citations,
+    Lengths,
+    PromptPart,
+    Sheet,
+    Wrapping,
+    fingerprint_of,
+    text_of,
+    weight_of_prompt,
+)
 
 Protocol = Literal["paper", "released"]
 
@@ -68,7 +78,7 @@ CONFIGS: Mapping[Protocol, tuple[Config, ...]] = {
 class GridItem(Item, frozen=True, kw_only=True):
     """One prompt of the grid: an item of one call. `template` counts from 1, `trial` from 0; `orientation` is the side
     that answering A means, `arguments` are the ids of those shown. `sample` is its rank, from 0, among all items of the
-    grid with an identical prompt."""
+    grid with an identical prompt, `weight` what `estimate.weight_of` gives for the prompt."""
 
     issue: str
     template: int
@@ -77,19 +87,27 @@ class GridItem(Item, frozen=True, kw_only=True):
     orientation: Side
     arguments: tuple[str, ...]
     prompt: str
+    weight: int
     sample: int
 
 
 class _Cell(NamedTuple):
-    """A cell of the grid: all trials of one issue, template and configuration."""
+    """A cell of the grid: all trials of one issue, template and configuration. `sides` are those of the issue, `name`
+    is the beginning of its items' ids."""
 
     issue: Issue
+    sides: tuple[int, int]
     sheet: Sheet
     template: int
     config: Config
+    name: str
 
     def id(self, trial: int) -> str:
-        return f"{self.issue.id}/{self.template}/{self.config.name}/{trial}"
+        return f"{self.name}/{trial}"
+
+
+def _name(issue: Issue, template: int, config: Config) -> str:
+    return f"{issue.id}/{template}/{config.name}"
 
 
 class Grid:
@@ -156,15 +174,16 @@ class Grid:
     def _items(self, cells: Iterable[_Cell], skip: Callable[[str], bool] | None) -> Iterator[GridItem]:
         seen: dict[int, int] = {}
         for cell in cells:
-            issue, _, template, config = cell
+            issue, template, config = cell.issue, cell.template, cell.config
             orientation = issue.paraphrases[template - 1].orientation
+            argument_ids = [argument.id for argument in issue.arguments]
             for trial, drawn, parts in self._trials(cell):
                 fingerprint = fingerprint_of(parts)
                 sample = seen.get(fingerprint, 0)
                 seen[fingerprint] = sample + 1
                 item_id = cell.id(trial)
                 if skip is None or not skip(item_id):
-                    arguments = tuple([issue.arguments[index].id for index in drawn.shown])
+                    prompt = text_of(parts)
                     yield GridItem(
                         id=item_id,
                         issue=issue.id,
@@ -172,8 +191,9 @@ class Grid:
                         config=config.name,
                         trial=trial,
                         orientation=orientation,
-                        arguments=arguments,
-                        prompt=text_of(parts),
+                        arguments=tuple([argument_ids[index] for index in drawn.shown]),
+                        prompt=prompt,
+                        weight=len(prompt) if prompt.isascii() else weight_of_prompt(parts),
                         sample=sample,
                     )
 
@@ -206,18 +226,18 @@ class Grid:
             yield from self._cells_of(issue)
 
     def _cells_of(self, issue: Issue) -> Iterator[_Cell]:
-        sheet = Sheet(issue, self.citations)
-        for template in range(1, self.templates + 1):
-            for config in self.configs:
-                yield _Cell(issue, sheet, template, config)
+        sheet, sides = Sheet(issue, self.citations), issue.sides
+        for template, config in product(range(1, self.templates + 1), self.configs):
+            yield _Cell(issue, sides, sheet, template, config, _name(issue, template, config))
+
+    def _seeds(self, issue: Issue, template: int, config: Config, trials: int) -> list[str]:
+        return seeds(self.dataset.draw_digest, issue.id, template, config.case, range(trials))
 
     def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[PromptPart]]]:
-        issue, sheet, template, config = cell
-        pros, cons = issue.count("pro"), issue.count("con")
-        for trial in range(self.trials):
-            stream = DrawStream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
-            drawn = draw(stream, config.shape, pros, cons)
-            yield trial, drawn, sheet.parts(template, config.wrapping, drawn)
+        template, config, (pros, cons) = cell.template, cell.config, cell.sides
+        for trial, seed in enumerate(self._seeds(cell.issue, template, config, self.trials)):
+            drawn = draw(seed, config.shape, pros, cons)
+            yield trial, drawn, cell.sheet.parts(template, config.wrapping, drawn)
 
 
 def grid_of(specification: Mapping[str, Any], dataset: IssueDataset) -> Grid | None:
@@ -258,12 +278,17 @@ class PromptLengths(NamedTuple):
 
 
 def prompt_lengths(grid: Grid) -> PromptLengths:
-    """Returns the lengths of all prompts, which are drawn for it: two seconds for 105,930."""
+    """Returns the lengths of all prompts, for which only their lists of arguments are drawn."""
     total, longest, longest_id = 0, 0, ""
-    for cell in grid._cells():
-        for trial, _, parts in grid._trials(cell):
-            chars = length_of(parts)
-            total += chars
-            if chars > longest:
-                longest, longest_id = chars, cell.id(trial)
+    for issue in grid.dataset.issues:
+        of_issue, sides = Lengths(issue, grid.citations), issue.sides
+        for template, config in product(range(1, grid.templates + 1), grid.configs):
+            shape = config.shape
+            trials = grid.trials if is_list_drawn(shape, *sides) else 1  # one is as long as all
+            lists = [list_of(seed, shape, *sides) for seed in grid._seeds(issue, template, config, trials)]
+            lengths = [of_issue.length(template, config.wrapping, listed) for listed in lists]
+            total += sum(lengths) * grid.trials // trials
+            if max(lengths) > longest:
+                longest = max(lengths)
+                longest_id = f"{_name(issue, template, config)}/{lengths.index(longest)}"
     return PromptLengths(total, longest, longest_id)

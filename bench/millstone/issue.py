@@ -44,5 +44,10 @@ class Issue(Struct, frozen=True):
     paraphrases: tuple[Paraphrase, ...]
     arguments: tuple[Argument, ...]
 
+    @property
+    def sides(self) -> tuple[int, int]:
+        """The numbers of pro and of con arguments."""
+        return self.count("pro"), self.count("con")
+
     def count(self, side: Side) -> int:
         return sum(argument.side == side for argument in self.arguments)

@@ -17,7 +17,7 @@ from ...configuration.errors import UsageError
 from ...format import first_of
 from .dataset import IssueDataset, of_issues
 from .issue import Side
-from .orientation import by_wording, clause_of_a, judge
+from .orientation import by_wording, clause_of_a, verdicts_on
 
 SHOWN = 5
 FIX = "--fix-orientation"
@@ -152,7 +152,7 @@ def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabe
     unread: list[tuple[str, int]] = []
     checked = 0
     for issue in dataset.issues:
-        wordings = judge([one.question for one in issue.paraphrases])
+        wordings = verdicts_on(issue.paraphrases)
         for template, (paraphrase, wording) in enumerate(zip(issue.paraphrases, wordings, strict=True), 1):
             if template not in templates:
                 continue
@@ -167,8 +167,8 @@ def compared(dataset: IssueDataset, templates: Sequence[int]) -> OrientationLabe
 
 def corrected(dataset: IssueDataset) -> IssueDataset:
     """Returns the data set with every label corrected that its wording contradicts. Its prompts stay the same."""
-    issues = (structs.replace(issue, paraphrases=by_wording(issue.paraphrases)) for issue in dataset.issues)
-    return of_issues(dataset.name, issues)
+    issues = tuple([structs.replace(issue, paraphrases=by_wording(issue.paraphrases)) for issue in dataset.issues])
+    return dataset if issues == dataset.issues else of_issues(dataset.name, issues)
 
 
 def _quoted(question: str, wording: Side) -> str:

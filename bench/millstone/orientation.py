@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -103,9 +104,15 @@ def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
     return tuple(verdicts)
 
 
-def by_wording(paraphrases: Sequence[Paraphrase]) -> tuple[Paraphrase, ...]:
+@lru_cache(1024)
+def verdicts_on(paraphrases: tuple[Paraphrase, ...]) -> tuple[Side | None, ...]:
+    """Returns the same for an issue's paraphrases, read once."""
+    return judge([one.question for one in paraphrases])
+
+
+def by_wording(paraphrases: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]:
     """Returns an issue's paraphrases with the labels that their wordings imply; an unclear wording keeps its label."""
-    verdicts = judge([one.question for one in paraphrases])
+    verdicts = verdicts_on(paraphrases)
     return tuple(
         Paraphrase(one.question, verdict or one.orientation) for one, verdict in zip(paraphrases, verdicts, strict=True)
     )

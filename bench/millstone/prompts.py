@@ -1,7 +1,7 @@
 """The exact prompts of MillStone. They are measuring instruments: no character may change.
 
 Owns every character between the data set's texts. A prompt is a join of parts that are made once for each issue, so
-that neither its length nor its fingerprint needs the whole text. Knows no configuration and no model.
+that neither its weight nor its fingerprint needs the whole text. Knows no configuration and no model.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ...engine.estimate import weight_of
 from .draws import Draw
 from .issue import Argument, Issue
 
@@ -32,6 +33,11 @@ _WORDING: dict[Wrapping, tuple[str, str, str, str]] = {
     "W2": ("\n\nCarefully weigh all presented evidence and answer either ", ".\n\n", "Only return either ", "."),
 }
 
+# The characters of these texts and of both mentions.
+_CHARS: dict[Wrapping, int] = {
+    wrapping: sum(map(len, texts)) + 2 * len(POSITIONS[0]) for wrapping, texts in _WORDING.items()
+}
+
 _CITATIONS = "\nCitations:\n"
 _END_OF_ARGUMENT = "---\n"
 _BETWEEN = "\n\n"  # after every argument, the last too: it parts the evidence from what follows
@@ -41,16 +47,18 @@ _MODULUS = 2**64 - 59
 
 
 class PromptPart(Struct, frozen=True):
-    """A piece of a prompt; `value` and `shift` are what the fingerprint of a whole prompt needs of it."""
+    """A piece of a prompt with its weight; `value` and `shift` are what the fingerprint of a whole prompt needs of
+    it."""
 
     text: str
+    weight: int
     value: int
     shift: int
 
     @classmethod
     def of(cls, text: str) -> PromptPart:
         data = text.encode()
-        return cls(text, int.from_bytes(data, "big") % _MODULUS, pow(256, len(data), _MODULUS))
+        return cls(text, weight_of(text), int.from_bytes(data, "big") % _MODULUS, pow(256, len(data), _MODULUS))
 
 
 def text_of(parts: Sequence[PromptPart]) -> str:
@@ -58,9 +66,9 @@ def text_of(parts: Sequence[PromptPart]) -> str:
     return "".join([part.text for part in parts])
 
 
-def length_of(parts: Sequence[PromptPart]) -> int:
-    """Returns the prompt's length in characters."""
-    return sum([len(part.text) for part in parts])
+def weight_of_prompt(parts: Sequence[PromptPart]) -> int:
+    """Returns the prompt's weight (`estimate.weight_of`), for which its text is not read again."""
+    return sum([part.weight for part in parts])
 
 
 def fingerprint_of(parts: Sequence[PromptPart]) -> int:
@@ -97,11 +105,13 @@ class Sheet:
             for wrapping, (_, _, before, after) in _WORDING.items()
             for mention, positions in enumerate(POSITIONS)
         }
-        self._texts = [PromptPart.of(argument.text) for argument in issue.arguments]
-        self._sources = [PromptPart.of(_lines(argument)) for argument in issue.arguments]
-        self._blocks = [PromptPart.of(_block(argument)) for argument in issue.arguments]
-        self._heading = PromptPart.of(_CITATIONS)
-        self._rule = PromptPart.of(_END_OF_ARGUMENT + _BETWEEN)
+        if self._cumulative:
+            self._texts = [PromptPart.of(argument.text) for argument in issue.arguments]
+            self._sources = [PromptPart.of(_lines(argument)) for argument in issue.arguments]
+            self._heading = PromptPart.of(_CITATIONS)
+            self._rule = PromptPart.of(_END_OF_ARGUMENT + _BETWEEN)
+        else:
+            self._blocks = [PromptPart.of(_block(argument)) for argument in issue.arguments]
 
     def parts(self, template: int, wrapping: Wrapping, draw: Draw) -> list[PromptPart]:
         """Returns the parts of the prompt with this template (from 1), wrapping and draw, in order."""
@@ -121,6 +131,37 @@ class Sheet:
             heading = [self._heading] if repeated else []
             blocks[index] = [self._texts[index], *heading, *repeated, self._rule]
         return [part for index in draw.shown for part in blocks[index]]
+
+
+class Lengths:
+    """The characters of all prompts of one issue. They depend on what a draw lists: neither on the order shown nor on
+    which position is named first."""
+
+    def __init__(self, issue: Issue, citations: Citations = "own") -> None:
+        self._cumulative = citations == "cumulative"
+        self._questions = [len(paraphrase.question) for paraphrase in issue.paraphrases]
+        self._blocks = [len(_block(argument)) for argument in issue.arguments]
+        self._sources = [len(_lines(argument)) for argument in issue.arguments]
+
+    def length(self, template: int, wrapping: Wrapping, listed: Sequence[int]) -> int:
+        """Returns the characters of the prompts with this template (from 1), wrapping and list."""
+        chars = self._questions[template - 1] + _CHARS[wrapping] + sum([self._blocks[index] for index in listed])
+        if self._cumulative:
+            repeated = 0
+            for index in listed:
+                heading = len(_CITATIONS) if repeated and not self._sources[index] else 0
+                chars += heading + repeated
+                repeated += self._sources[index]
+        return chars
+
+    @property
+    def most(self) -> int:
+        """The characters of a prompt with every argument and, with `cumulative`, all citations in each: no prompt of
+        the issue has more."""
+        chars = max(self._questions) + max(_CHARS.values()) + sum(self._blocks)
+        if self._cumulative:
+            chars += len(self._blocks) * (len(_CITATIONS) + sum(self._sources))
+        return chars
 
 
 def _lines(argument: Argument) -> str:

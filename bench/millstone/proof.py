@@ -7,20 +7,23 @@ Digests and scores must equal those computed again. Reports, repairs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Any, get_args
 
-from ...metrics.millstone.stance import Reading, letter_of, stance_of
+from ...metrics.millstone.stance import Letter, Reading, letter_of, stance_of
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
 from .dataset import DatasetError
 from .grid import CONFIGS, grid_of
 from .issue import Side
 from .records import Record
+from .recount import TEXTS_REMEMBERED
 from .work import dataset_of
 
 # The orientation and the arguments of a prompt.
 _PromptParts = tuple[Side, tuple[str, ...]]
+_READINGS = get_args(Reading)
 _NOT_COMPARED = "arguments: the run's prompts can't be built here, so nobody compared what they showed"
 
 
@@ -35,15 +38,22 @@ def listed_grid(manifest: Mapping[str, Any]) -> ListedRun:
     # None also if the data set is not the run's, or this version makes other prompts of it.
     grid = None if dataset is None else grid_of(specification, dataset)
     parts = None if grid is None else {name: (side, arguments) for name, side, arguments in grid.shown()}
+    # Models repeat themselves.
+    letter = lru_cache(TEXTS_REMEMBERED)(partial(letter_of, reading=specification["stance"]))
     return ListedRun(
         items=map(Item, ids_of(specification)),
         data=None if dataset is None else dataset.digest,
-        check=lambda record, item: _wrong_in(record, specification["stance"], parts),
+        check=lambda record, item: _wrong_in(record, specification["stance"], letter, parts),
         unproven=() if parts is not None else (_NOT_COMPARED,),
     )
 
 
-def _wrong_in(record: Record, reading: Reading, parts: Mapping[str, _PromptParts] | None) -> Iterator[str]:
+def _wrong_in(
+    record: Record,
+    reading: Reading,
+    letter_in: Callable[[str], Letter | None],
+    parts: Mapping[str, _PromptParts] | None,
+) -> Iterator[str]:
     """Yields what contradicts something else in a record, or the data set: a line that was changed and sealed anew."""
     cell = f"{record.issue}/{record.template}/{record.config}/{record.trial}"
     if cell != record.id:
@@ -55,9 +65,12 @@ def _wrong_in(record: Record, reading: Reading, parts: Mapping[str, _PromptParts
         if record.arguments != arguments:
             has, in_prompt = (", ".join(each) or "none" for each in (record.arguments, arguments))
             yield f"{record.id}: arguments {has}; the run showed {in_prompt}"
+    if reading not in _READINGS:
+        yield f"{record.id}: manifest.json has the stance reading {reading}, expected {' or '.join(_READINGS)}"
+        return
     if record.stance is None or record.orientation is None:
         return
-    letter = None if record.status == "refused" else letter_of(record.text or "", reading)
+    letter = None if record.status == "refused" else letter_in(record.text or "")
     stance = stance_of(letter, record.orientation)
     if (record.letter, record.stance) != (letter, stance):
         yield f"{record.id}: letter {record.letter}, stance {record.stance}; its text gives {letter}, {stance}"

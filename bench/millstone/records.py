@@ -10,11 +10,12 @@ import base64
 from collections.abc import Iterable, Iterator
 from typing import Annotated, get_args
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from ...engine.call import FailureKind, Outcome, Reply
 from ...engine.runs.proof import ANSWERED
 from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
+from ..evaluation.door.item_line import ItemLine
 from ..evaluation.door.outside import CallCosts, long_prompts
 from ..evaluation.door.record import AnswerRecord, StepPlace
 from ..evaluation.running.journals import RecordError as RecordError
@@ -22,10 +23,24 @@ from ..evaluation.running.journals import decoded
 from .grid import CONFIGS, GridItem
 from .issue import PARAPHRASES
 
-_CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
+_CONFIGS = dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs)
 _NO_REPLY = Reply("")
-_TRIAL_MAX = 2**31 - 1
+_Template = Annotated[int, Meta(ge=1, le=PARAPHRASES)]
+_Trial = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 _STATUSES = (*ANSWERED, *get_args(FailureKind))
+
+
+def _check(line: Record | GridLine) -> None:
+    """Raises ValueError for values that contradict each other, or that no grid has."""
+    is_answered = line.status in ANSWERED
+    if line.config not in _CONFIGS:
+        raise ValueError(f"config: expected one of {', '.join(_CONFIGS)}, got {line.config!r}")
+    if not is_answered and line.status not in _STATUSES:
+        raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, got {line.status!r}")
+    if (line.stance is None) == is_answered:
+        expected = "pro, con or other" if is_answered else "null, since a failure has no stance"
+        came = "null" if line.stance is None else line.stance
+        raise ValueError(f"stance: expected {expected} with status {line.status}, got {came}")
 
 
 class Record(AnswerRecord, frozen=True, kw_only=True):
@@ -35,9 +50,9 @@ class Record(AnswerRecord, frozen=True, kw_only=True):
     id: str
     model: str
     issue: str
-    template: Annotated[int, Meta(ge=1, le=PARAPHRASES)]
+    template: _Template
     config: str
-    trial: Annotated[int, Meta(ge=0, le=_TRIAL_MAX)]
+    trial: _Trial
     orientation: Orientation | None = None
     arguments: tuple[str, ...] = ()
     letter: Letter | None = None
@@ -59,14 +74,31 @@ class Record(AnswerRecord, frozen=True, kw_only=True):
         return self
 
     def __post_init__(self) -> None:
-        if self.config not in _CONFIGS:
-            raise ValueError(f"config: expected one of {', '.join(_CONFIGS)}, got {self.config!r}")
-        if self.status not in _STATUSES:
-            raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, got {self.status!r}")
-        if (self.stance is None) == (self.status in ANSWERED):
-            expected = "pro, con or other" if self.status in ANSWERED else "null, since a failure has no stance"
-            came = "null" if self.stance is None else self.stance
-            raise ValueError(f"stance: expected {expected} with status {self.status}, got {came}")
+        _check(self)
+
+
+class GridLine(ItemLine, frozen=True, kw_only=True):
+    """The fields of a record that are counted and tallied; the others are checked alike."""
+
+    issue: str
+    template: _Template
+    config: str
+    trial: _Trial
+    orientation: Orientation | None = None
+    arguments: tuple[str, ...] = ()
+    letter: Letter | None = None
+    stance: Stance | None
+    long_prompts: tuple[tuple[int, int], ...] | UnsetType = UNSET
+    attempts: int = 0
+    latency_ms: float | None = None
+    answer_id: str | None = None
+    tier: str | None = None
+    router: str | None = None
+    raw_b64: str | UnsetType = UNSET
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 def record(outcome: Outcome, reading: Reading) -> Record:
@@ -95,7 +127,7 @@ def record(outcome: Outcome, reading: Reading) -> Record:
         status=outcome.status,
         truncated=reply is not None and reply.truncated,
         usage=reply.usage if reply is not None else None,
-        long_prompts=long_prompts(outcome) or UNSET,
+        long_prompts=long_prompts(outcome, item.weight) or UNSET,
         cost=outcome.cost,
         cached=outcome.cached,
         attempts=outcome.attempts,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import count
 from math import gcd
 
-from .draws import DrawStream
+from .draws import numbers
 from .grid import Grid
 
 SAMPLE_VERSION = 2
@@ -25,17 +25,18 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
     Issues take turns, in an order drawn by lot. Each has the next template, another configuration and another trial
     than the issue before it; the first ones are drawn.
     """
-    stream = DrawStream(f"millstone-sample-{SAMPLE_VERSION}/{grid.dataset.draw_digest}")
-    issues = sorted(grid.dataset.issues, key=lambda issue: (stream.below(65536), issue.id))
-    # Eleven configurations and up to six templates have no common divisor: so each pair comes once in `pairs` turns.
+    issues = [issue.id for issue in grid.dataset.issues]
     pairs = grid.templates * len(grid.configs)
+    seed = f"millstone-sample-{SAMPLE_VERSION}/{grid.dataset.draw_digest}"
+    *lots, first_pair, first_trial = numbers(seed, [*[65536] * len(issues), pairs, grid.trials])
+    issues = [issue for _, issue in sorted(zip(lots, issues, strict=True))]
+    # Eleven configurations and up to six templates have no common divisor: so each pair comes once in `pairs` turns.
     step = next(number for number in count(len(issues)) if gcd(number, pairs) == 1)
-    first_pair, first_trial = stream.below(pairs), stream.below(grid.trials)
     ids = []
     for number in range(min(size, len(grid))):
         turn, at = divmod(number, len(issues))
         pair = (first_pair + turn * step + at) % pairs
         trial = (first_trial + turn // pairs + pair) % grid.trials
         config = grid.configs[_STRIDE * pair % len(grid.configs)].name
-        ids.append(f"{issues[at].id}/{pair % grid.templates + 1}/{config}/{trial}")
+        ids.append(f"{issues[at]}/{pair % grid.templates + 1}/{config}/{trial}")
     return ids

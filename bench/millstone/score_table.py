@@ -1,56 +1,25 @@
-"""Scores MillStone's records or published counts, and formats the scores.
+"""Scores MillStone's published counts, and formats scores.
 
 Owns the table and the sentences on missing answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...configuration.errors import UsageError
-from ...engine.runs.run_folder import MANIFEST
 from ...format import decimal_text, first_of
-from ...metrics.millstone.scores import OM_ALL_BUT_THREE, scores, scores_from_counts
+from ...metrics.millstone.scores import OM_ALL_BUT_THREE, scores_from_counts
 from ...report.text import table
-from ..evaluation.door.served_rows import ScoredRun
-from .labels import sides_of
 from .options import Readings
 from .published_counts import read_counts
-from .recount import shapes_of, tally_of
 from .reference import LEFT_OUT
 from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score_cells
 
 _COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
 _ALL_BUT_THREE = "OM, all but three"
 _NAMED = 3
-
-
-def part_of(lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
-    """Returns MillStone's part of scores.json, from the lines of records."""
-    readings: Readings = run.readings
-    tally = tally_of(
-        lines,
-        run.source,
-        is_each_once=run.is_each_once,
-        sides=sides_of(run.folder, run.manifest) if readings.fix_orientation else {},
-        manifest=run.manifest,
-        read=readings.read,
-    )
-    try:
-        shapes = {} if run.specification is None else shapes_of(run.specification)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{run.folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    part: dict[str, Any] = scores(
-        tally,
-        reading=readings.stance or "recorded",
-        left_out=LEFT_OUT,
-        shapes=shapes,
-        is_ranked=run.rows.is_ranked,
-        silence=readings.silence or "unscored",
-    )["millstone"]
-    return part
 
 
 def score_counts(path: Path, readings: Readings) -> dict[str, Any]:
@@ -64,8 +33,7 @@ def score_text(source: str, scores: Mapping[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [("model", *SCORE_COLUMNS, *_COLUMNS, *([_ALL_BUT_THREE] if has_three else []))]
     remarks: list[str] = []
     for model, entry in models.items():
-        counted = (entry.get(name) for name in ("missing", "refused", "stance_disagreements"))
-        others = ("-" if number is None else f"{number:,}" for number in counted)
+        others = (decimal_text(entry.get(name)) for name in ("missing", "refused", "stance_disagreements"))
         beside = [decimal_text(entry.get(OM_ALL_BUT_THREE), 3)] if has_three else []
         rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others, *beside))
         remarks += _lacks(model, entry)

@@ -16,10 +16,11 @@ from ... import fixtures
 from ...configuration.declared_options import kept_of
 from ...configuration.errors import UsageError
 from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
-from ...engine.limits import Tokens, declared_quota
+from ...engine.limits import Lack, Quota, Tokens, declared_quota
 from ...engine.pairs import Pair
 from ...engine.runs.run_folder import read_manifest
 from ...format import decimal_text
+from ...metrics.millstone.figures import COMPANIONS, SCORED
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
 from ..evaluation.door.benchmark import LoadPrompts, RunBasis
@@ -30,6 +31,7 @@ from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, sel
 from .grid import Grid, GridItem, PromptLengths, prompt_lengths
 from .labels import compared, corrected
 from .options import Options, Readings
+from .prompts import Lengths
 from .reference import CONTROVERSIAL
 from .sample import sample_ids
 
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 _Run = TypeVar("_Run", bound=RunBasis)
-SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval over issues", "om_pro_share", "om_no_flip")
-ANSWER_COLUMNS = ("cut off", "Other")
+SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval over issues", *COMPANIONS)
+ANSWER_COLUMNS = tuple(figure.heading for figure in SCORED)
 # A model that has never answered is given up after twenty identical rejections: these must be spread over the grid, not
 # come from one issue whose words the model rejects.
 _SPREAD = 20
@@ -61,7 +63,6 @@ class GridItems(ItemSet):
         self.path = path
         self.labels = structs.replace(labels, is_corrected=run.fix_orientation)
         self.grid = Grid(dataset, run.protocol, run.templates, run.trials)
-        self.steps = dict.fromkeys(self.grid.ids(), 1)
         self.lines = len(self.grid)
         self.digest = dataset.digest
         self.notes = tuple(_notes(run, path, loaded))
@@ -78,8 +79,21 @@ class GridItems(ItemSet):
         }
 
     @cached_property
+    def steps(self) -> Mapping[str, int]:  # type: ignore[override]
+        """Made when it is first needed: a hundred thousand ids."""
+        return dict.fromkeys(self.grid.ids(), 1)
+
+    @cached_property
     def lengths(self) -> PromptLengths:
         return prompt_lengths(self.grid)
+
+    @property
+    def most_chars(self) -> int:
+        """More characters than any prompt has, for which none is drawn."""
+        return max(Lengths(issue, self.grid.citations).most for issue in self.grid.dataset.issues)
+
+    def __len__(self) -> int:
+        return self.lines
 
     def left(self, skip: Callable[[str], bool], *, is_untried: bool = False) -> Iterator[GridItem]:
         return self.grid.spread_first(_SPREAD, skip) if is_untried else self.grid.items(skip)
@@ -136,13 +150,13 @@ def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
         decimal_text(entry.get("om_by_silence"), 3),
         f"{scored:,} of {scored + unscored:,}",
         interval_cell(entry, 2),
-        *(decimal_text(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip")),
+        *(decimal_text(entry.get(kind), 2) for kind in COMPANIONS),
     )
 
 
 def answer_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the texts of a model's row under ANSWER_COLUMNS."""
-    return tuple(decimal_text(entry.get(name), 0) for name in ("answers_cut", "answers_other"))
+    return tuple(decimal_text(entry.get(each.key), 0 if each.kind == "count" else 1) for each in SCORED)
 
 
 def dataset_of(manifest: Mapping[str, Any]) -> IssueDataset:
@@ -182,19 +196,26 @@ def _load(path: Path) -> IssueDataset:
 
 def _check_prompts_fit_quotas(items: GridItems, limits: Mapping[Pair, int | None], settings: Settings) -> None:
     """Raises UsageError if a prompt needs more tokens than a lane may send in a minute."""
-    quotas = {model: declared_quota(settings.lane_of(model)) for model in {pair.model for pair in limits}}
-    limited = {model: quota for model, quota in quotas.items() if quota.least_tokens < float("inf")}
-    if not limited:
+    quotas = {pair: declared_quota(settings.lane_of(pair.model)) for pair in limits}
+    is_limited = any(quota.least_tokens < float("inf") for quota in quotas.values())
+    if not is_limited or not any(_lacking(items.most_chars, limits, quotas)):
         return
     _, chars, where = items.lengths
+    for pair, lack in _lacking(chars, limits, quotas):
+        raise UsageError(
+            f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {pair.model} admits at most "
+            f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
+        )
+
+
+def _lacking(
+    chars: int, limits: Mapping[Pair, int | None], quotas: Mapping[Pair, Quota]
+) -> Iterator[tuple[Pair, Lack]]:
+    """Yields the pairs whose quotas don't admit a prompt of so many characters."""
     for pair, limit in limits.items():
         needed = Tokens(round(chars * TOKENS_PER_CHAR), limit or OUTPUT_FIRST)
-        quota = limited.get(pair.model)
-        if quota is not None and (lack := quota.lacks(needed)) is not None:
-            raise UsageError(
-                f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {pair.model} admits at most "
-                f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
-            )
+        if (lack := quotas[pair].lacks(needed)) is not None:
+            yield pair, lack
 
 
 def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, Any]:

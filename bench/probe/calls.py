@@ -22,8 +22,6 @@ FAILURES_MAX = 5
 WAIT_MAX_S = 200.0
 # A provider that admits nothing for so many bursts, despite the waits, enforces no quota of a minute.
 REFUSED_MAX = 40
-# A refusal is back by then: a burst goes on without the answers that take longer.
-_QUICK_S = 0.25
 _QUIET_WAITS = 3
 
 
@@ -158,9 +156,9 @@ class ModelCalls:
         self._caps.check(self.model, len(sizes), sum(worst))
         return worst
 
-    async def send(self, sizes: Sequence[int]) -> bool:
-        """Begins calls together, as many as may be in flight, and returns whether the burst may go on: none of it was
-        refused or failed so far. Raises ModelEnd if they would pass a cap."""
+    async def send(self, sizes: Sequence[int], moment_s: float = 0.0) -> bool:
+        """Begins calls together, as many as may be in flight, waits a moment for their answers, and returns whether the
+        burst may go on: none of it was refused or failed so far. Raises ModelEnd if they would pass a cap."""
         worst = self.check(sizes)
         for place, (size, most) in enumerate(zip(sizes, worst, strict=True)):
             # Answers that arrived meanwhile are handled before the next call goes.
@@ -171,7 +169,7 @@ class ModelCalls:
                 self._unsent += len(sizes) - place
                 break
             self._tasks.add(asyncio.create_task(self._one(size, most)))
-        await self._join(asyncio.ALL_COMPLETED, _QUICK_S)
+        await self._join(asyncio.ALL_COMPLETED, moment_s)
         return not self._is_over
 
     async def answers(self) -> list[TimedAnswer]:

@@ -13,7 +13,7 @@ from .calls import Bounds, Caps, ModelCalls, ModelEnd, Outside, Watcher
 from .headers import is_unused, left_of, limit_of, window_of
 from .least import MINUTE_S
 from .result import FoundQuota
-from .search import Search
+from .search import APART_S, Search
 from .token_search import TokenSearch, free_s
 
 # A minute and the way of a call.
@@ -64,7 +64,7 @@ class Probe:
         calls.check([SMALL])
         if not is_unused(first):
             # What others sent before the probe no longer counts then.
-            await calls.wait(rested_s)
+            await calls.wait(rested_s - (APART_S if quota.header_rpm is None else 0.0))
         requests = Search(calls, quota.header_rpm, bounds.requests, left_of("requests", first))
         quota.rpm = await requests.run()
         quota.tested_rpm = requests.tested

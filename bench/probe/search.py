@@ -19,8 +19,9 @@ _FIRST_S, _LONGEST_S, _POLLS_MOST_S = 1.0, 5.0, 2.5 * MINUTE_S
 _PRECISE = 0.965
 # A window gives all back at once: if so much of the header's limit is back after a minute, it is no hour's.
 _BACK = 0.25
-# A burst grows by a third of itself, so that few of its calls are refused.
-_GROWTH = 1 / 3
+# A burst grows by such a part of itself every moment, so that few of its calls are refused: with few and large calls by
+# a third, and the moments are longer.
+_GROWTH, _MOMENT_S = 1 / 12, 0.0625
 # A bucket refills steadily: what came back this many times as fast as all together was refused for another reason.
 _UNSTEADY = 1.1
 # The smallest amount of tokens worth sending, as a share of what was admitted. A refusal of more than so many steps is
@@ -33,6 +34,8 @@ _NEAR, _SUDDEN = 4, 8
 _PARTS, _AGAIN = 12, 2
 # How much later than a minute a call has left it for sure.
 SPARE_S = 0.1
+# Where no header names a limit, so long before the burst one call goes.
+APART_S = 11.0
 
 
 class Search:
@@ -50,10 +53,12 @@ class Search:
         self._left = math.inf if left is None else max(1.0, left)
         self._header = None if header is None or header > most else header
         self._most = most
-        self._begun_s = self._ended_s = math.inf
+        self._early_s = self._begun_s = self._ended_s = math.inf
         self._is_met = False
         # What the burst admitted, or is expected to admit; and in which parts it goes beyond that (0: doubling steps).
         self._full = self._part = 0.0
+        # What was admitted in the minute before the burst: a sliding minute gives it back first.
+        self._early = 0.0
         # The least that was refused at the end of the last burst.
         self._over = math.inf
         # What this poll was given, and whether it comes after a time without anything.
@@ -81,6 +86,11 @@ class Search:
     @property
     def growth(self) -> float:
         return _GROWTH
+
+    @property
+    def moment_s(self) -> float:
+        """Returns how many seconds a step of a burst waits for a refusal."""
+        return _MOMENT_S
 
     @property
     def is_short_of_calls(self) -> bool:
@@ -112,8 +122,14 @@ class Search:
 
     async def run(self) -> float | None:
         """Returns the limit a minute; None if it was not found."""
-        sender, begun_s = self._sender, self._sender.now()
-        before = self._before
+        sender = self._sender
+        if self._header is None:
+            # What this used is back first where a sliding minute counts, but with all the rest where a fixed one does.
+            self._early_s = sender.now()
+            await sender.send(self.sizes(self.step(), in_parts=False))
+            await sender.answers()
+            await sender.wait(self._early_s + APART_S)
+        begun_s, before, self._early = sender.now(), len(sender.seen), self._used()
         if self._header is None:
             await self._burst(self.first(), is_poll=False)
         else:
@@ -165,11 +181,18 @@ class Search:
         """Returns how much a burst that has sent so much, at last `amount` and at `first` that, sends next."""
         if is_poll:
             if self.refills:
-                return sent * _GROWTH
+                return sent * self.growth
             back = self._full - sent
             if back >= self.step():
-                return min(max(2 * amount, _BACK * self._full * self._is_silent), back)
-            return self.step() if back > -self.step() else (1 + _GROWTH) * amount
+                if sent < 2 * self.step():
+                    return self.step()
+                if not self._is_stepwise:
+                    return sent * self.growth
+                # While a sliding minute gives the burst back, no more than that.
+                is_mid = self._begun_s <= self._sender.now() - MINUTE_S < self._ended_s
+                quarter = _BACK * self._full
+                return min(back, quarter if self._is_silent and not is_mid else min(quarter, max(sent, self._back())))
+            return self.step() if back > -self.step() else (1 + self.growth) * amount
         if not self._full:
             return sent * self.growth
         if sent < self._full:
@@ -183,7 +206,8 @@ class Search:
         # What was sent, without what is known to be refused; and what of that was answered.
         sent = answered = 0.0
         left = self._most - self._used()
-        while True:
+        over_s = math.inf
+        while sender.now() < over_s:
             amount = min(max(self.step(), amount), left - sent)
             sizes = self.sizes(amount, in_parts=is_poll or is_over)
             if not sizes:
@@ -191,7 +215,7 @@ class Search:
                     break
                 await sender.wait(sender.now() + _FIRST_S)
                 continue
-            if await sender.send(sizes) and not (is_poll and self._is_stepwise):
+            if await sender.send(sizes, self.moment_s) and not (is_poll and self._is_stepwise):
                 sent += sum(map(self.amount_of_size, sizes))
                 amount = self._next(sent, amount, first, is_poll=is_poll)
                 continue
@@ -205,6 +229,8 @@ class Search:
                 break
             if over < math.inf:
                 tries += 1
+                # With few calls what is sent may never reach what a bucket refills meanwhile.
+                over_s = min(over_s, sender.now() + MINUTE_S)
                 is_close = over <= _CLOSE * self.step() or (is_poll and not self._given)
                 if is_close or tries > _TRIES or sender.earliest_s > sender.now() + _PATIENCE_S:
                     break
@@ -221,7 +247,7 @@ class Search:
         while not self._is_enough() and sender.now() < over_s:
             before_s = sender.now()
             # A sliding minute gives back what the burst began with alone, a fixed one does not.
-            times = (self._begun_s, (self._begun_s + self._ended_s) / 2, self._ended_s)
+            times = (self._early_s, self._begun_s, (self._begun_s + self._ended_s) / 2, self._ended_s)
             due = (before_s + gap_s, *(each + MINUTE_S + SPARE_S for each in times))
             # A pause that is asked for ends with the minute: without headers, a poll at that moment falls into two.
             asked_s = sender.earliest_s + (_FIRST_S if self._header is None else 0.0)
@@ -242,19 +268,20 @@ class Search:
         if self.refills:
             waited_s = self._sender.now() - self.refusals()[-1].sent_s
             return min(self._full, 1.1 * self.low.bucket * waited_s / MINUTE_S) + 2 * self.step()
-        back = self._full - self._used()
-        if self._is_met:
-            back = min(back, _BACK * self._full + 2 * self.step())
+        back = min(self._back(), _BACK * self._full + 2 * self.step()) if self._is_met else self.step()
         return max(back, self._over / 2 if self._over < math.inf else 0.0)
+
+    def _back(self) -> float:
+        """Returns how much of the limit a sliding minute has given back."""
+        since_s = self._sender.now() - MINUTE_S
+        return self._full - sum(use.amount for use in self.uses() if use.is_admitted and use.sent_s > since_s)
 
     # When it ends
 
     @property
     def _is_stepwise(self) -> bool:
         """Whether a poll may end before it is refused: what a window gives back at once only confirms the burst."""
-        now_s = self._sender.now() - MINUTE_S
-        is_back = self._is_silent and (self._is_met or now_s < self._begun_s)
-        return not self.refills and (is_back or now_s >= self._ended_s)
+        return not self.refills and (self._is_silent or self._sender.now() >= self._ended_s + MINUTE_S)
 
     @property
     def _is_confirmed(self) -> bool:
@@ -264,9 +291,13 @@ class Search:
 
     def _steady(self) -> float:
         """Returns the most a minute that a bucket can have given since the burst, if it was never full."""
-        since_s = self._ended_s
-        amount = sum(self.amount_of(one) for one in self._sender.seen if one.is_admitted and one.sent_s > since_s)
-        return MINUTE_S * (amount + self._over) / max(SPARE_S, self.refusals()[-1].sent_s - since_s)
+        lasted_s = self.refusals()[-1].sent_s - self._ended_s
+        return MINUTE_S * (self._since_burst() + self._over) / max(SPARE_S, lasted_s)
+
+    def _since_burst(self) -> float:
+        """Returns what was admitted since the burst."""
+        after = (one for one in self._sender.seen if one.is_admitted and one.sent_s > self._ended_s)
+        return sum(map(self.amount_of, after))
 
     def _is_enough(self) -> bool:
         """Notes what follows from the answers so far, and returns whether polling longer would show no more."""
@@ -274,12 +305,14 @@ class Search:
         if self._is_confirmed:
             return True
         self.refills = self.refills or (
-            self.low.is_fixed_excluded and self._sender.now() < self._begun_s + MINUTE_S - SPARE_S
+            self.low.is_fixed_excluded
+            and self._sender.now() < self._begun_s + MINUTE_S - SPARE_S
+            and self._since_burst() > self._early + self.step()
         )
         limit = most(self.uses())
         is_end = self._is_silent and self._given >= _SUDDEN * self.step()
-        if self._sender.now() < self._ended_s + MINUTE_S and not (is_end and not self.refills):
-            return False
         if self.refills:
-            limit = max(limit, self._steady())
+            limit = self._steady()
+        elif self._sender.now() < self._ended_s + MINUTE_S and not is_end:
+            return False
         return self.low.of_all >= min(_PRECISE * limit, limit - self.step())

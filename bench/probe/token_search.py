@@ -15,6 +15,8 @@ from .search import SPARE_S, STEP, Search
 
 # The search needs about so many calls a minute, and leaves a fifth of those that may be sent.
 _CALLS, _SHARE = 300, 0.8
+# A burst grows by a third of itself.
+_GROWTH, _MOMENT_S = 1 / 3, 0.25
 # With fewer calls a minute a burst doubles.
 _FEW_CALLS = 60
 # An amount is sent in up to so many calls, each smaller than the one before it by this ratio.
@@ -49,7 +51,11 @@ class TokenSearch(Search):
 
     @property
     def growth(self) -> float:
-        return super().growth if self._calls_most >= _FEW_CALLS else 1.0
+        return _GROWTH if self._calls_most >= _FEW_CALLS else 1.0
+
+    @property
+    def moment_s(self) -> float:
+        return _MOMENT_S
 
     @property
     def _ratio(self) -> float:

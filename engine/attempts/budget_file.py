@@ -99,20 +99,15 @@ class BudgetSource(Protocol):
     """Who grants the money of a budget: a file (see BudgetFile for the methods), or the driver of a fleet.
     `is_waiting`: what was asked for last may still be granted."""
 
+    is_shared: bool
+    ends: bool
+    leftover: Leftover | None
+
     @property
     def all(self) -> Amounts: ...
 
     @property
     def overrun(self) -> float: ...
-
-    @property
-    def is_shared(self) -> bool: ...
-
-    @property
-    def ends(self) -> bool: ...
-
-    @property
-    def leftover(self) -> Leftover | None: ...
 
     @property
     def is_waiting(self) -> bool: ...
@@ -134,6 +129,7 @@ class BudgetFile:
         self.leftover: Leftover | None = None
         self._beside = place.beside
         self._lock_folder = place.lock
+        self.is_shared = place.lock is not None
         self.ends = ends
         self._fd: int | None = None
         self._lock_fd: int | None = None
@@ -153,10 +149,6 @@ class BudgetFile:
     def __repr__(self) -> str:
         amounts = self._state.amounts
         return f"<BudgetFile [${amounts.granted:.4f} granted, ${amounts.spent:.4f} spent, limit ${self.limit:.4f}]>"
-
-    @property
-    def is_shared(self) -> bool:
-        return self._lock_folder is not None
 
     @property
     def is_in_place(self) -> bool:

@@ -1,19 +1,22 @@
 """What a driver and its workers hand each other: calls in batches one way, their outcomes the other.
 
-Pickled whole: both ends are one program in one version, and a batch costs a microsecond a call. Owns no connection.
+Each is pickled whole: both ends are one program in one version, and a batch costs a microsecond a call. Owns no
+connection.
 """
 
 from __future__ import annotations
 
-import pickle
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from ..call import Call, Failure, Reply
+from ..call import Call, Outcome
 from ..events import Event
-from ..fault import Stop, StopReason
+from ..fault import Stop
 from .grants import Grant, Spending
+
+# Stands in an outcome for its call, whose number goes with it.
+NO_CALL = Call("any/model", "")
 
 
 class WorkerDied(Exception):
@@ -29,8 +32,8 @@ class Link(Protocol):
     @property
     def node(self) -> str: ...
 
-    async def exchange(self, given: bytes) -> bytes:
-        """Hands a `Given` to the worker and returns its `Taken`, both as `packed` makes them. Raises WorkerDied."""
+    async def ask(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Calls a method of the worker. Raises WorkerDied if it has ended, or ends with it."""
         ...
 
     async def close(self) -> None:
@@ -38,56 +41,35 @@ class Link(Protocol):
         ...
 
 
+class CallLink(Link, Protocol):
+    """The way to a worker that carries a driver's calls."""
+
+    def send(self, given: bytes) -> None:
+        """Hands a `Given`, pickled, to the worker, if it lives."""
+        ...
+
+    async def receive(self) -> bytes:
+        """Returns the worker's next `Taken`, pickled. Raises WorkerDied."""
+        ...
+
+
 class Given(Struct):
     """What a driver hands to a worker. `calls`, each with its number; `left`: the numbers of calls that nobody waits
-    for any more; `stops`: lanes that have stopped elsewhere; `halted`: nothing more is sent; `waits`: the worker
-    answers when it has outcomes, else at once."""
+    for any more; `stops`: lanes that have stopped elsewhere."""
 
-    calls: list[tuple[int, Call]]
-    left: list[int]
-    stops: list[Stop]
-    halted: tuple[StopReason, str] | None = None
-    waits: bool = True
+    calls: list[tuple[int, Call]] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
     grant: Grant = field(default_factory=Grant)
 
 
-class Carried(Struct, gc=False):
-    """An outcome without its call, whose number stands for it."""
-
-    number: int
-    reply: Reply | None
-    failure: Failure | None
-    key: str
-    cached: bool
-    attempts: int
-    maybe_billed: int
-    cost: float | None
-    latency_ms: float | None
-
-
 class Taken(Struct):
-    """What a worker hands back. `stopped` and `broken`: numbers of calls whose lane has stopped, and of those that
-    ended with an error; `maybe_billed`: attempts so far for calls that ended without an outcome; `in_flight`: of
-    each lane, now."""
+    """What a worker hands back. `ended`: the number of each call that has ended, and its outcome, the stop of its lane
+    or the error with which it ended; `maybe_billed`: attempts so far for calls that ended without an outcome;
+    `in_flight`: of each lane, now."""
 
-    carried: list[Carried]
-    stopped: list[tuple[int, Stop]]
-    broken: list[tuple[int, str, bool]]
-    events: list[Event]
+    ended: list[tuple[int, Outcome | Stop | Exception]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     maybe_billed: int = 0
     spending: Spending = field(default_factory=Spending)
     in_flight: dict[str, int] = {}
-
-
-def packed(batch: Given | Taken) -> bytes:
-    return pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
-
-
-def given_of(data: bytes) -> Given:
-    given: Given = pickle.loads(data)
-    return given
-
-
-def taken_of(data: bytes) -> Taken:
-    taken: Taken = pickle.loads(data)
-    return taken

@@ -7,12 +7,13 @@ in this process: items, journal, stops. How a call is answered is its worker's; 
 from __future__ import annotations
 
 import asyncio
+import pickle
 import zlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 
-from msgspec import field
+from msgspec import field, structs
 
 from ..attempts.money import CostBudget, over_budget
 from ..call import Call, Outcome
@@ -26,7 +27,7 @@ from ..scheduler import AHEAD, Scheduler
 from ..shared_calls import Waiter
 from ..sink import Sink, SinkLine
 from ..store.commit import CommitGroup, StoreRow
-from .batches import Given, Link, Taken, WorkerDied, packed, taken_of
+from .batches import CallLink, Given, Taken, WorkerDied
 from .given import FleetCall, FleetWorker
 from .grants import Grant
 
@@ -41,15 +42,14 @@ _NO_TOKENS = Tokens()
 class FleetScheduler(Scheduler, eq=False, kw_only=True):
     """The way of all calls over workers. `is_shared`: all workers have one cache, so that any may carry any call; else
     those of one machine share theirs, and a call always goes to the same machine. `revive` returns another link in
-    place of one whose worker died; None: there is no room for another."""
+    place of one whose worker died, or raises LocalFault."""
 
     budget: CostBudget
     is_shared: bool
-    revive: Callable[[Link], Awaitable[Link | None]]
+    revive: Callable[[], Awaitable[CallLink]]
     workers: list[FleetWorker] = field(default_factory=list)
     _backlogs: dict[str, deque[FleetCall]] = field(default_factory=dict)
     _under_way: dict[int, FleetCall] = field(default_factory=dict)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _number: int = 0
     _is_due: bool = False
     _maybe_billed_by_dead: int = 0
@@ -64,18 +64,22 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         return len(self._under_way)
 
     def in_work_most(self, lane: str) -> int:
-        return super().in_work_most(lane) + AHEAD * len(self.workers)
+        # The driver sends nothing itself, so it never sees how far calls in flight have grown.
+        most = sum(key.growth.most for key in self.routes.of(lane).lane.keys)
+        return max(most, super().in_work_most(lane)) + AHEAD * len(self.workers)
 
-    def add(self, link: Link) -> None:
+    def add(self, link: CallLink) -> None:
         """Begins to hand calls to a worker."""
         self.workers.append(worker := FleetWorker(link))
         self._begin_with(worker)
 
     def _begin_with(self, worker: FleetWorker) -> None:
-        worker.is_alive, worker.is_halted = True, False
+        worker.is_alive = worker.is_ready = True
         self._settle_places()
-        worker.stops = [route.lane.stopped for route in self.routes if route.lane.stopped is not None]
-        self._start(self._serve(worker))
+        worker.next = Given(stops=[route.lane.stopped for route in self.routes if route.lane.stopped is not None])
+        if self.routes.halted is not None:
+            worker.next.stops.append(Stop("", *self.routes.halted))
+        worker.serving = self.loop.create_task(self._serve(worker))
 
     def look_up(self, call: Call, encoded: CallEncoding | None = None) -> PendingCall:
         """Returns the call as pending: its worker looks it up."""
@@ -106,13 +110,11 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         self._under_way.pop(call.number, None)
         worker = call.worker
         if worker is not None and worker.given.pop(call.number, None) is not None:
-            worker.left.append(call.number)
+            worker.next.left.append(call.number)
 
     def halt(self, reason: StopReason, detail: str) -> None:
         super().halt(reason, detail)
-        for call in [call for call in self._under_way.values() if call.worker is None]:
-            self._end(call, LaneStopped(Stop(call.pending.call.model, reason, detail)))
-        self._give_all()
+        self._pass_on(Stop("", reason, detail))
 
     async def end(self) -> None:
         self._is_closed = True
@@ -121,9 +123,10 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         for call in tuple(self._under_way.values()):
             self._end(call, asyncio.CancelledError())
             self.leave(call)
-        for task in self._tasks:
+        serving = [worker.serving for worker in self.workers if worker.serving is not None]
+        for task in serving:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*serving, return_exceptions=True)
         await asyncio.gather(
             *(worker.link.close() for worker in self.workers if worker.is_alive), return_exceptions=True
         )
@@ -151,77 +154,64 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         """Hands what waits to the workers that have room for it, also while they have nothing to hand back."""
         self._is_due = False
         for worker in self.workers:
-            if worker.is_waiting and self._has_news(worker):
-                self._start(self._exchange(worker, waits=False))
+            if worker.is_ready:
+                self._give(worker)
 
-    def _has_news(self, worker: FleetWorker) -> bool:
-        if worker.own or worker.left or worker.stops or (self.routes.halted is not None and not worker.is_halted):
-            return True
-        if worker.purse.latest.needed:
-            grant = self._grant(worker, is_offer=True)
-            if grant.dollars or grant.is_last:
-                return True
-        return bool(self._backlogs[self._place_of(worker)]) and len(worker.given) < self._share()
-
-    @property
-    def _is_settled(self) -> bool:
-        """Whether no worker has money that it may return."""
-        return all(worker.purse.open < 1e-12 for worker in self.workers)
+    def _give(self, worker: FleetWorker, *, is_owed: bool = False) -> None:
+        """Hands a worker what there is for it. `is_owed`: also if that is nothing."""
+        batch, grant, share = worker.next, self._grant(worker), self._share()
+        batch.grant, backlog = grant, self._backlogs[self._place_of(worker)]
+        while len(batch.calls) < _BATCH_MOST and (worker.own or (backlog and len(worker.given) < share)):
+            call = (worker.own or backlog).popleft()
+            if call.waiter is not None:  # else it has left, or its lane stopped
+                call.worker = worker
+                worker.given[call.number] = call
+                batch.calls.append((call.number, call.pending.call))
+        if not (is_owed or batch.calls or batch.left or batch.stops or grant.dollars or grant.is_last):
+            return
+        worker.next = Given()
+        if len(batch.calls) == _BATCH_MOST:
+            self._give_soon()
+        try:
+            data = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # noqa: BLE001 (raised where the calls are waited for)
+            for number, _ in batch.calls:
+                self._end(worker.given.pop(number), error)
+            batch.calls = []
+            data = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+        worker.link.send(data)
 
     def _share(self) -> int:
         """Returns how many calls one worker may have: none has a heap while another waits."""
         return -(-len(self._under_way) // sum(worker.is_alive for worker in self.workers))
 
-    def _given_to(self, worker: FleetWorker, *, waits: bool) -> Given:
-        calls: list[tuple[int, Call]] = []
-        share, backlog = self._share(), self._backlogs[self._place_of(worker)]
-        while len(calls) < _BATCH_MOST and (worker.own or (backlog and len(worker.given) < share)):
-            call = (worker.own or backlog).popleft()
-            if call.waiter is not None:  # else it has left, or its lane stopped
-                call.worker = worker
-                worker.given[call.number] = call
-                calls.append((call.number, call.pending.call))
-        left, worker.left = worker.left, []
-        stops, worker.stops = worker.stops, []
-        worker.is_halted = self.routes.halted is not None
-        grant = self._grant(worker)
-        return Given(calls, left, stops, self.routes.halted, waits, grant)
-
-    def _grant(self, worker: FleetWorker, *, is_offer: bool = False) -> Grant:
-        """Returns what the budget allows a worker now; with `is_offer` nothing is reserved. Nothing once all sending
-        ends, as it does if the budget's file can't be written."""
+    def _grant(self, worker: FleetWorker) -> Grant:
+        """Returns what the budget allows a worker now, which is reserved for it. Nothing once all sending ends, as it
+        does if the budget's file can't be written."""
         if self.routes.halted is None:
+            purse = worker.purse
+            # Whether no worker has money that it may return.
+            is_settled = purse.latest.needed > 0.0 and all(each.purse.open < 1e-12 for each in self.workers)
             try:
-                purse = worker.purse
-                return (purse.offer if is_offer else purse.grant)(self.budget, is_settled=self._is_settled)
+                return purse.grant(self.budget, is_settled=is_settled)
             except LocalFault as fault:
                 self.halt("local_fault", str(fault))
         return Grant()
 
     async def _serve(self, worker: FleetWorker) -> None:
-        """Exchanges with a worker as long as it lives."""
+        """Takes what a worker hands back as long as it lives."""
         try:
             while True:
-                worker.is_waiting = True
-                await self._exchange(worker, waits=True)
-                worker.is_waiting = False
-                await asyncio.sleep(0)  # what follows the outcomes goes with the next exchange
+                self._received(worker, pickle.loads(await worker.link.receive()))
+                worker.is_ready = False
+                await asyncio.sleep(0)  # what follows the outcomes goes with one batch
+                worker.is_ready = True
+                self._give(worker, is_owed=True)
         except WorkerDied as death:
             await self._bury(worker, death)
         except Exception as error:  # noqa: BLE001 (else its calls would wait for ever)
             await worker.link.close()
             await self._bury(worker, WorkerDied(f"{type(error).__name__}: {error}"))
-
-    async def _exchange(self, worker: FleetWorker, *, waits: bool) -> None:
-        given, link = self._given_to(worker, waits=waits), worker.link
-        try:
-            data = await link.exchange(packed(given))
-        except WorkerDied:
-            if waits:
-                raise
-            return  # the exchange that waits meets it too
-        if worker.link is link and worker.is_alive:  # else its calls have gone to others
-            self._received(worker, taken_of(data))
 
     # Outcomes of workers
 
@@ -237,11 +227,13 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
             route.lane.keys[0].in_flight = sum(each.in_flight.get(lane, 0) for each in self.workers)
         for event in taken.events:
             self.events.tell(event.kind, event.lane, event.value, event.detail)
-        rows = []
-        for carried in taken.carried:
-            call = self._ended(worker, carried.number)
-            if call is not None and call.waiter is not None:
-                outcome, sink = call.outcome_of(carried), call.waiter.sink
+        rows, others = [], []
+        for number, end in taken.ended:
+            call = self._ended(worker, number)
+            if not isinstance(end, Outcome):
+                others.append((call, end))
+            elif call is not None and call.waiter is not None:
+                outcome, sink = call.outcome_of(end), call.waiter.sink
                 line = None if sink is None else SinkLine(sink, outcome, call.context)
                 rows.append(StoreRow(None, b"", b"", partial(call.done, outcome), line))
         if rows:
@@ -250,13 +242,13 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
             for fault in {row.line.sink.fault for row in rows if row.line is not None and row.line.sink is not None}:
                 if fault is not None:
                     self.halt("local_fault", str(fault))
-        for number, stop in taken.stopped:
-            self._stop_lane(worker, stop)
-            if (call := self._ended(worker, number)) is not None:
-                self._end(call, LaneStopped(call.pending.route.lane.stopped or stop))
-        for number, text, is_local in taken.broken:
-            if (call := self._ended(worker, number)) is not None:
-                self._end(call, LocalFault(text) if is_local else RuntimeError(f"{worker.link.name}: {text}"))
+        for call, end in others:
+            if isinstance(end, Stop):
+                self._stop_lane(worker, end)
+                if call is not None:
+                    self._end(call, LaneStopped(call.pending.route.lane.stopped or end))
+            elif call is not None:
+                self._end(call, end if isinstance(end, LocalFault) else RuntimeError(f"{worker.link.name}: {end}"))
 
     def _ended(self, worker: FleetWorker, number: int) -> FleetCall | None:
         call = worker.given.pop(number, None)
@@ -285,11 +277,16 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
             needed = worker.purse.latest.needed
             stop = Stop(stop.lane, "budget", over_budget(f"the next call to {stop.lane}", needed, self.budget))
         route.lane.stop(stop.reason, stop.detail)
+        self._pass_on(stop)
+
+    def _pass_on(self, stop: Stop) -> None:
+        """Tells all workers of a stop, and ends the calls of stopped lanes that none has."""
         for worker in self.workers:
-            worker.stops.append(stop)
-        for call in [call for call in self._under_way.values() if call.worker is None and call.pending.route is route]:
-            self._end(call, LaneStopped(stop))
-        self._give_all()
+            worker.next.stops.append(stop)
+        for call in tuple(self._under_way.values()):
+            if call.worker is None and stop.lane in ("", call.pending.call.lane):
+                self._end(call, LaneStopped(structs.replace(stop, lane=stop.lane or call.pending.call.model)))
+        self._give_soon()
 
     # Deaths
 
@@ -297,12 +294,12 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         """Gives the calls of a dead worker to others: each may have been sent, unless its answer is found stored. Then
         starts another in its place."""
         remark(f"{worker.link.name} has ended ({death}): its {len(worker.given):,} calls go to other workers")
-        worker.is_alive = worker.is_waiting = False
+        worker.is_alive = worker.is_ready = False
         self._maybe_billed_by_dead += worker.maybe_billed
         worker.maybe_billed, worker.in_flight = 0, {}
         worker.purse.bury(self.budget)
         orphans = list(worker.given.values())
-        worker.given, worker.left = {}, []
+        worker.given = {}
         for call in orphans:
             call.worker = None
             call.deaths += 1
@@ -312,12 +309,10 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
             ended = f"{self._deaths_in_a_row} workers have ended one after the other, and not one call with them"
             self.halt("local_fault", f"{ended}; the last was {worker.link.name} ({death}): see the cluster's logs")
         try:
-            link = await self.revive(worker.link)
-        except LocalFault as fault:
-            remark(str(fault))
-            link = None
-        if link is not None:
-            worker.link = link
+            worker.link = await self.revive()
+        except Exception as error:  # noqa: BLE001 (else the calls of this worker would wait for ever)
+            remark(str(error) if isinstance(error, LocalFault) else f"no other worker starts: {error!r}")
+        else:
             self._begin_with(worker)
             return
         self.workers.remove(worker)
@@ -340,12 +335,7 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         for call in reversed(calls):
             if call.waiter is not None:
                 self._backlog_of(call).appendleft(call)
-        self._give_all()
-
-    def _start(self, steps: Coroutine[None, None, None]) -> None:
-        task = self.loop.create_task(steps)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._give_soon()
 
 
 def _number_of(text: str, count: int) -> int:

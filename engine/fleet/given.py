@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from ..call import Outcome
 from ..call_lookup import PendingCall
-from ..fault import Stop
 from ..shared_calls import Waiter
-from .batches import Carried, Link
+from .batches import CallLink, Given
 from .grants import Purse
 
 
@@ -36,18 +36,10 @@ class FleetCall(Struct, eq=False):
     async def wait_until_free(self) -> None:
         """Returns at once: the worker frees what the call holds."""
 
-    def outcome_of(self, carried: Carried) -> Outcome:
-        return Outcome(
-            self.pending.call,
-            carried.reply,
-            carried.failure,
-            carried.key,
-            carried.cached,
-            carried.attempts + self.deaths,
-            carried.maybe_billed + self.deaths,
-            carried.cost,
-            carried.latency_ms,
-        )
+    def outcome_of(self, carried: Outcome) -> Outcome:
+        """Returns an outcome that came without its call as that of this call."""
+        attempts, maybe_billed = carried.attempts + self.deaths, carried.maybe_billed + self.deaths
+        return structs.replace(carried, call=self.pending.call, attempts=attempts, maybe_billed=maybe_billed)
 
     def done(self, outcome: Outcome, error: BaseException | None) -> None:
         """Ends the call, once its line is written."""
@@ -58,17 +50,17 @@ class FleetCall(Struct, eq=False):
 
 
 class FleetWorker(Struct, eq=False):
-    """One worker. `given` are the calls that it has, by number; `own` those that only it may carry; `left` the numbers
-    of calls that nobody waits for any more; `is_alive` False: another process is being started in its place."""
+    """One worker. `given` are the calls that it has, by number; `own` those that only it may carry; `next` is what it
+    is handed next; `is_alive` False: another process is being started in its place; `is_ready` False: so it is, or
+    what it has handed back leads to others; `serving`: takes what it hands back."""
 
-    link: Link
+    link: CallLink
     is_alive: bool = True
     given: dict[int, FleetCall] = {}
     own: deque[FleetCall] = field(default_factory=deque)
-    left: list[int] = []
-    stops: list[Stop] = []
-    is_waiting: bool = False
-    is_halted: bool = False
+    next: Given = field(default_factory=Given)
+    is_ready: bool = True
+    serving: asyncio.Task[None] | None = None
     maybe_billed: int = 0
     purse: Purse = field(default_factory=Purse)
     in_flight: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """The money of a cap over a fleet: the driver grants it in blocks, workers report what they spent and return the rest.
 
 What a worker was granted and has not reported counts as spent once it is dead, so the cap holds whatever dies. Pure
-arithmetic; it travels with the exchanges.
+arithmetic; it travels with the batches.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class Spending(Struct):
 
 
 class Grants:
-    """A worker's purse: takes the place of a budget's file. `is_waiting`: more has been asked for and may come;
-    `has_news`: that is not reported yet."""
+    """A worker's purse: takes the place of a file for `budget`, if that has a limit. `is_waiting`: more has been asked
+    for and may come; `has_news`: that is not reported yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: CostBudget) -> None:
+        self._budget = budget
         self.is_shared, self.ends = True, False
         self.leftover: Leftover | None = None
         self.overrun = 1.0
@@ -79,17 +80,18 @@ class Grants:
     def close(self, *, is_finished: bool) -> None:
         pass
 
-    def receive(self, grant: Grant, budget: CostBudget) -> None:
+    def receive(self, grant: Grant) -> None:
         """Takes a grant, and lets the calls go on that wait for it."""
         self.overrun = max(self.overrun, grant.overrun)
         self._is_last = grant.is_last
         self._free += grant.dollars
         if self._needed and (grant.dollars or grant.is_last):
-            budget.wake()
+            self._budget.wake()
 
-    def report(self, budget: CostBudget) -> Spending:
+    def report(self) -> Spending:
         """Returns what was spent so far, and gives back all that nothing is reserved for: two workers that kept some,
         each too little for a call, would wait for each other."""
+        budget = self._budget
         if self._needed:
             slack = budget.give_back()
             self._needed, self._wanted = self._needed + slack, self._wanted + slack
@@ -107,25 +109,21 @@ class Purse(Struct):
     reserved: float = 0.0
     latest: Spending = field(default_factory=Spending)
 
-    def offer(self, budget: CostBudget, *, is_settled: bool) -> Grant:
-        """Returns what the worker can be told now: what it asks for, as far as the cap allows. `is_settled`: no
-        worker has any that it may return."""
-        asked, dollars = self.latest, 0.0
-        if asked.needed > 0.0:
-            # A worker's sums hold its overrun already.
-            fitting = (each for each in (asked.wanted, asked.needed) if budget.fits(each / budget.overrun))
-            dollars = next(fitting, 0.0)
-        return Grant(dollars, asked.needed > 0.0 and not dollars and is_settled, budget.overrun)
-
     def grant(self, budget: CostBudget, *, is_settled: bool) -> Grant:
-        """Makes the offer, and reserves it."""
-        grant = self.offer(budget, is_settled=is_settled)
-        if grant.dollars:
-            budget.reserve(grant.dollars / budget.overrun)
-            self.open += grant.dollars
-            self.reserved += grant.dollars / budget.overrun
-            self.latest.needed = self.latest.wanted = 0.0
-        return grant
+        """Returns what the worker can be told now: what it asks for, as far as the cap allows, which is reserved.
+        `is_settled`: no worker has any that it may return."""
+        report, dollars = self.latest, 0.0
+        if report.needed > 0.0:
+            # A worker's sums hold its overrun already.
+            fitting = (each for each in (report.wanted, report.needed) if budget.fits(each / budget.overrun))
+            dollars = next(fitting, 0.0)
+        is_last = report.needed > 0.0 and not dollars and is_settled
+        if dollars:
+            budget.reserve(dollars / budget.overrun)
+            self.open += dollars
+            self.reserved += dollars / budget.overrun
+            report.needed = report.wanted = 0.0
+        return Grant(dollars, is_last, budget.overrun)
 
     def note(self, spending: Spending, budget: CostBudget) -> None:
         """Takes a report."""

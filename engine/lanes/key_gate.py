@@ -18,10 +18,11 @@ from ..call import Outcome
 from ..endpoint import Fault, Withdrawn
 from ..events import Events
 from ..fault import Stop, StopReason
-from ..lane import Lane
+from ..lane import CONCURRENCY_DEFAULT, Lane
 from ..limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from ..verdict import Verdict
 from .adaptive import AdaptiveRate
+from .growth import START, Found, Growth
 from .lane_files import LaneMemory, LaneNote
 from .ledger import SPACED_BURST_S, Ledger
 
@@ -95,17 +96,11 @@ class Payer(Protocol):
         """Takes the outcome of an attempt that was answered, before it is stored."""
 
 
-class Peers(Protocol):
-    """The other processes that send with the same API key, through a shared cache."""
-
-    def tell(self, *, limits: tuple[Limit, ...] = (), pause_s: float = 0.0, stop: Stop | None = None) -> None:
-        """Lets them know the limits that an answer reported, a pause of all calls, or why the API key is of no use."""
-
-
 class KeyGate:
     """The gate of one API key to one lane's quota. `key` is the environment variable that holds the API key, `proof`
     the words for it in messages, `number` its place among the lane's keys, from 0. Without a `ledger` its last minute
-    is only in memory, without a `budget` nothing bounds the cost."""
+    is only in memory, without a `budget` nothing bounds the cost. `grows`: while no quota is known, its calls in flight
+    grow by themselves; False: all that the lane allows may be in flight from the beginning."""
 
     def __init__(
         self,
@@ -118,6 +113,7 @@ class KeyGate:
         key: str = "",
         proof: str = "",
         memory: LaneMemory | None = None,
+        grows: bool = True,
     ) -> None:
         self.lane = lane
         self.key = key
@@ -128,7 +124,6 @@ class KeyGate:
         self.breaker = Breaker(policy)
         self.on_change: Callable[[], None] = lambda: None
         self.on_stop: Callable[[], None] = lambda: None
-        self.peers: Peers | None = None
         self.policy = policy
         self.budget = CostBudget() if budget is None else budget
         self.events = Events() if events is None else events
@@ -136,7 +131,11 @@ class KeyGate:
         self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
         self.quota = declared_quota(lane)
         self._doubts = Doubts()
-        self._adaptive = AdaptiveRate(None)
+        self._grows = grows
+        reached = self._memory.reached
+        reason: Found = "refused" if reached.per_s else ""
+        self.growth = Growth(lane.in_flight_most, max(START, reached.in_flight), reason)
+        self.adaptive = AdaptiveRate(None, is_hidden=True, begin=reached.per_s, is_old=self._memory.is_old)
         self._paused_until = 0.0
         self._next_write_at = 0.0
         self.trouble_since: float | None = None
@@ -161,9 +160,10 @@ class KeyGate:
         """Returns a permit for one attempt, or why it has to wait. Every permit must come back through `release`."""
         if self.stopped is not None:
             return STOPPED
-        if self.in_flight >= self.lane.concurrency:
+        if self.in_flight >= self.growth.ceiling:
+            self.growth.is_full = True
             return FULL
-        if self.trouble_since is not None or self._adaptive.cut_at is not None or now < self._paused_until:
+        if self.trouble_since is not None or self.adaptive.cut_at is not None or now < self._paused_until:
             hold = self._held(now)
             if hold.seconds > 0:
                 return hold
@@ -176,7 +176,8 @@ class KeyGate:
         self.in_flight += 1
         if cost:
             self.budget.reserve(cost)
-        self._adaptive.note_send(now)
+        if self.adaptive.cut_at is not None:
+            self.adaptive.note_send(now)
         if self.breaker.is_open:
             self.breaker.begin_probe()
         return Permit(self, tokens, cost, now, self.ledger.counted_at, self.breaker.is_open)
@@ -187,7 +188,7 @@ class KeyGate:
         wait, why = max(
             (self.breaker.wait_s(now), "breaker"),
             (self._paused_until - now, "pause"),
-            (self._adaptive.wait_s(now), "back-off"),
+            (self.adaptive.wait_s(now), "back-off"),
         )
         if wait > 0 and self.trouble_since is not None and why != "back-off":
             left = self.trouble_since + self._patience_s - now
@@ -243,6 +244,8 @@ class KeyGate:
             if permit.is_probe:
                 self.breaker.abandon_probe(now)
                 self.on_change()
+        if self.growth.answers >= self.growth.turn_at:
+            self.growth.turn(now, permit.sent_at)
         if permit.payer is not None:
             permit.payer.release()
 
@@ -252,8 +255,9 @@ class KeyGate:
         self.trouble_since = None
         self.is_suspect = False
         is_closed = self.breaker.record_success()
-        if self._adaptive.cut_at is not None:
-            self._adaptive.note_answer(permit.sent_at)
+        self.growth.answers += 1
+        if self.adaptive.cut_at is not None:
+            self.adaptive.note_answer(permit.sent_at)
         self._settle(permit, tokens, cost, is_sure=cost is not None, is_reported=is_reported)
         if is_closed or tokens.input + tokens.output < permit.tokens.input + permit.tokens.output:
             self.on_change()
@@ -268,8 +272,8 @@ class KeyGate:
             # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
             read = min(permit.tokens.input, fault.usage_tokens)
             used = Tokens(read, fault.usage_tokens - read)
-        if verdict.cuts_rate and self._adaptive.cut(now, permit.sent_at, is_again=is_pause):
-            self.events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
+        if verdict.cuts_rate or (learns == "pause" and self.adaptive.is_hidden and self.growth.has_answers):
+            self._cut(permit, fault, verdict, now)
         if is_pause or learns in ("failure", "refusal"):
             self._latest_fault = f"{fault.kind}: {fault.detail}"
             self._is_own_trouble = learns == "rest"
@@ -292,11 +296,10 @@ class KeyGate:
                 self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
             case "empty_account" | "redirect":
                 self.stop(learns, fault.detail)
-        if self.peers is not None:
-            if learns == "pause":
-                self.peers.tell(pause_s=verdict.pause_s)
-            elif learns in ("dead_key", "empty_account"):
-                self.peers.tell(stop=self.stopped)
+        if learns == "pause":
+            self.ledger.tell(pause_s=verdict.pause_s)
+        elif learns in ("dead_key", "empty_account"):
+            self.ledger.tell(stop=self.stopped)
         if permit.is_probe and (is_pause or learns == "nothing"):
             self.breaker.abandon_probe(now)  # it showed nothing; a pause decides when the next one goes
         self._settle(permit, used, 0.0 if verdict.money == "none" else None, is_sure=False)
@@ -312,8 +315,8 @@ class KeyGate:
 
     def learn(self, limits: tuple[Limit, ...], now: float) -> None:
         """Takes in the provider's limits that an answer reported, and pauses if nothing is left of one."""
-        if self.adopt(self._doubts.settle(limits, self._memory.limits, now)) and self.peers is not None:
-            self.peers.tell(limits=self._memory.limits)
+        if self.adopt(self._doubts.settle(limits, self._memory.limits, now)):
+            self.ledger.tell(limits=self._memory.limits)
         wait_s = max((limit.wait_s for limit in limits), default=0.0)
         if wait_s > 0:
             # At most as long as patience: the next answer shows whether the limit is right.
@@ -339,6 +342,7 @@ class KeyGate:
             )
 
     def close(self) -> None:
+        self._remember()
         self._memory.close()
         self.ledger.close()
 
@@ -347,13 +351,32 @@ class KeyGate:
     def _obey(self, limits: tuple[Limit, ...]) -> None:
         """Sets the quota to the smaller of what was declared and what answers reported."""
         quota = declared_quota(self.lane).lowered_by(quota_of(limits))
-        self._adaptive.declared = None if quota.rpm is None else quota.rpm / 60
+        self.adaptive.declared = None if quota.rpm is None else quota.rpm / 60
+        if self.adaptive.is_hidden and not (self._grows and quota.is_unknown):
+            self.adaptive.know()
+            self.growth.fix(self.lane.concurrency or CONCURRENCY_DEFAULT)
         if quota != self.quota:
             self.quota = quota
             self._least_tokens = quota.least_tokens
             self.ledger.set_quota(quota)
             self.events.tell("learned", self.lane.model, detail=self.key)
             self.on_change()
+
+    def _cut(self, permit: Permit, fault: Fault, verdict: Verdict, now: float) -> None:
+        """Lowers the rate after a refusal, and ends the growth. What is only a pause for a verdict is told as one."""
+        growth, adaptive = self.growth, self.adaptive
+        accepted = max(growth.accepted(now, permit.sent_at), growth.per_s if adaptive.cut_at is None else 0.0)
+        is_cut = adaptive.cut(now, permit.sent_at, accepted, is_again=verdict.cuts_rate and verdict.learns == "pause")
+        if adaptive.is_hidden:
+            growth.refused(now, is_cut=is_cut)
+            self._remember()
+        if is_cut and verdict.cuts_rate:
+            self.events.tell("cut", self.lane.model, adaptive.rate or 0.0, fault.kind)
+
+    def _remember(self) -> None:
+        """Notes for the next process how far the calls in flight grew, and the rate that refusals showed."""
+        if (per_s := self.adaptive.found) is not None or (self.adaptive.is_hidden and self.growth.proven > START):
+            self._memory.remember(self.growth.proven, per_s)
 
     def _begin_trouble(self, now: float) -> float:
         """Returns since when there is trouble: from now on, if there was none."""

@@ -14,9 +14,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from ..fault import LocalFault
 from ..lane import Lane
@@ -40,6 +41,15 @@ class ReportedLimit(Struct, frozen=True):
     at: float
 
 
+class Reached(Struct, frozen=True):
+    """How far a lane without a known quota came by itself: its calls in flight, the calls per second that refusals
+    showed (None: they did not), and when (seconds since 1970)."""
+
+    in_flight: Annotated[int, Meta(ge=0)] = 0
+    per_s: Annotated[float, Meta(gt=0)] | None = None
+    at: float = 0.0
+
+
 class LaneNote(Struct, frozen=True):
     """The content of a lane's note file. `key`: the environment variable that holds the API key, empty if there is
     none. `opened_at`: when a process last opened the lane with this declaration, in seconds since 1970."""
@@ -50,6 +60,7 @@ class LaneNote(Struct, frozen=True):
     declared: Lane
     seen: tuple[ReportedLimit, ...] = ()
     opened_at: float = 0.0
+    reached: Reached = Reached()
 
     def fresh(self, now: float) -> tuple[ReportedLimit, ...]:
         """Returns the reported limits that are less than a day old; `now` is in seconds since 1970."""
@@ -64,13 +75,34 @@ class LaneMemory:
         self._clock = clock
         now = clock()
         before = None if path is None else read_note(path)
-        self._note = structs.replace(note, seen=() if before is None else before.fresh(now), opened_at=now)
+        if before is not None:
+            note = structs.replace(note, seen=before.fresh(now), reached=before.reached)
+        self._note = structs.replace(note, opened_at=now)
         self._is_changed = False
         self._write(now)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
         return tuple(seen.limit for seen in self._note.seen)
+
+    @property
+    def reached(self) -> Reached:
+        return self._note.reached
+
+    @property
+    def is_old(self) -> bool:
+        """Whether what was reached may have changed since: then it is a start, and tested soon."""
+        return abs(self._clock() - self.reached.at) > FORGOTTEN_AFTER_S
+
+    def remember(self, in_flight: int, per_s: float | None) -> None:
+        """Takes in how far the lane came by itself, which is written once a minute and at the end."""
+        if (in_flight, per_s) == (self.reached.in_flight, self.reached.per_s):
+            return  # nothing new: it has the age that it had
+        now = self._clock()
+        self._note = structs.replace(self._note, reached=Reached(in_flight, per_s, now))
+        self._is_changed = True
+        if not 0 <= now - self._written_at < _REFRESH_EVERY_S:
+            self._write(now)
 
     def see(self, limits: Iterable[Limit]) -> bool:
         """Takes in the limits that an answer reported; they replace all earlier limits of the same amount. Returns
@@ -91,7 +123,7 @@ class LaneMemory:
         return is_new
 
     def close(self) -> None:
-        if self._note.seen:
+        if self._note.seen or self._is_changed:
             self._write(self._clock())
 
     def _write(self, now: float) -> None:

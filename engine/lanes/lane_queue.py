@@ -19,6 +19,7 @@ from ..fault import LocalFault, Stop, StopReason
 from ..lane import Lane
 from ..limits import Quota, Tokens, declared_quota, pause_of, summed
 from ..verdict import History, Tries, Verdict
+from .growth import Found
 from .key_gate import FULL, Hold, KeyGate, Payer, Permit
 from .waiting_line import Waiting, WaitingLine
 
@@ -83,8 +84,26 @@ class LaneQueue:
 
     @property
     def concurrency(self) -> int:
-        """The most calls that all API keys together may have in flight."""
-        return sum(key.lane.concurrency for key in self.keys)
+        """The most calls that all API keys together may have in flight now."""
+        return sum(key.growth.ceiling for key in self.keys)
+
+    @property
+    def found(self) -> tuple[Found, float]:
+        """Why the calls in flight grow no more by themselves: answers get slower beyond so many, or the provider
+        refuses more than so many a second. Empty: they grow, or something else decides."""
+        why: Found = next((key.growth.found for key in self.keys if key.growth.found), "")
+        most: float = self.concurrency
+        return why, sum(key.adaptive.found or 0.0 for key in self.keys) if why == "refused" else most
+
+    @property
+    def grows(self) -> bool:
+        """Whether more calls may be in flight later."""
+        return any(key.growth.ceiling < key.growth.most for key in self.keys)
+
+    @property
+    def in_work_most(self) -> int:
+        """How many calls a run may have in work: while calls in flight grow, some have to wait for a place."""
+        return sum(min(key.growth.most, 2 * key.growth.ceiling) for key in self.keys)
 
     @property
     def quota(self) -> Quota:

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ..limits import Quota, Tokens
+from ..fault import Stop
+from ..limits import Limit, Quota, Tokens
 from ..mapped_file import open_to_map
 
 TICK_S = 0.25
@@ -186,9 +187,9 @@ class Ledger:
         self._halvings = 0
         # Changes to what is counted already: the tick of each, by how much, and by how much of each kind it is paced.
         self._owed: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
-        # The block: the tick in which it is counted, until when it may be used, what is left of it, and how many were
-        # sent.
-        self._tick, self._until = 0, 0.0
+        # The block: the tick in which it is counted, from when until when it may be used, what is left of it, and how
+        # many were sent.
+        self._tick, self._from, self._until = 0, 0.0, 0.0
         self._left = self._left_input = self._left_output = self._size = 0
         self.set_quota(quota)
         self._fd = _CLOSED
@@ -226,7 +227,7 @@ class Ledger:
         """Records a send now and returns (0.0, ""), or returns the seconds to wait and for what: `tokens` or
         `requests`. `is_tried`: nothing is recorded."""
         read, written = tokens.input, tokens.output
-        if self._left and now < self._until and read <= self._left_input and written <= self._left_output:
+        if self._left and self._from <= now < self._until and read <= self._left_input and written <= self._left_output:
             if not is_tried:
                 self._left -= 1
                 self._left_input -= read
@@ -306,16 +307,23 @@ class Ledger:
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Returns the requests and tokens of the last minute."""
-        with self._locked() as words:
-            self._catch_up(words, now)
-            requests, read, written, _ = amounts(words, SUMS)
+        requests, read, written, _ = amounts(self._window(now)[0], SUMS)
         return requests, Tokens(read, written)
 
     def empty_in_s(self, now: float) -> float:
         """Returns the seconds until the last minute holds no request."""
+        words, now = self._window(now)
+        return until_free(words, now, REQUESTS, words[SUMS])
+
+    def _window(self, now: float) -> tuple[memoryview, float]:
+        """Returns a copy of the last minute's words, and the time by their clock."""
         with self._locked() as words:
             self._catch_up(words, now)
-            return until_free(words, now, REQUESTS, words[SUMS])
+            return memoryview(bytes(words)).cast("q"), now
+
+    def tell(self, *, limits: tuple[Limit, ...] = (), pause_s: float = 0.0, stop: Stop | None = None) -> None:
+        """Lets the other processes on a shared ledger know the limits that an answer reported, a pause of all calls, or
+        why the API key is of no use. Those of this machine learn it for themselves."""
 
     def close(self) -> None:
         """Closes the ledger; applies waiting corrections first, so that the next process counts them."""

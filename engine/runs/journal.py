@@ -21,7 +21,8 @@ from ..folder_file import LINE_MAX, lines_in, open_regular, open_to_append, open
 from ..spare_room import SpareRoom
 
 FSYNC_EVERY_S = 0.25
-_CHECKED = re.compile(rb',"crc":(\d{1,10})}$')
+_SEAL = b',"crc":'
+_SEAL_MAX = len(_SEAL) + 10 + 1  # ten digits and the closing bracket
 _HOLE = re.compile(rb"\0+")
 # File systems write blocks of this size, or of a multiple of it.
 _BLOCK = 512
@@ -31,16 +32,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def sealed(row: bytes) -> bytes:
     """Returns a JSON object as a journal line, with its CRC-32 and a newline."""
     body = row[:-1]
-    return b'%b,"crc":%d}\n' % (body, zlib.crc32(body))
+    return b"%b%b%d}\n" % (body, _SEAL, zlib.crc32(body))
 
 
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
     """Returns whether a line (without its newline) matches the CRC at its end. A line without a CRC counts as damaged
     if `must_be_sealed`, else as intact."""
-    match = _CHECKED.search(line)
-    if match is None:
+    at = line.rfind(_SEAL, -_SEAL_MAX)
+    digits = line[at + len(_SEAL) : -1]
+    if at < 0 or not digits.isdigit() or not line.endswith(b"}"):
         return not must_be_sealed
-    return zlib.crc32(line[: match.start()]) == int(match[1])
+    return zlib.crc32(line[:at]) == int(digits)
 
 
 class Journal:
@@ -50,6 +52,7 @@ class Journal:
     def __init__(self, path: Path, spare: SpareRoom, *, set_aside: bool = False) -> None:
         self.path = path
         self.lines = 0
+        self.rewind()
         self.fault: LocalFault | None = None
         self._spare = spare
         _mend_tail(path)
@@ -72,9 +75,26 @@ class Journal:
         except FileNotFoundError:
             return True
 
-    def read(self) -> Iterator[bytes]:
-        """Yields every line so far without its newline. Raises DamagedJournal at the first damaged one."""
-        for number, line in enumerate(read_lines(self.path), 1):
+    def rewind(self) -> None:
+        """Makes `read_on` begin with the first line again."""
+        self._read_to = self.lines_read = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file has become shorter than what `read_on` has read."""
+        return self.path.stat().st_size < self._read_to
+
+    def read_on(self) -> Iterator[bytes]:
+        """Yields the lines that it has not yielded before, of which there are `lines_read`, as `read` does."""
+        for line in self.read(self._read_to, self.lines_read):
+            self._read_to += len(line) + 1
+            self.lines_read += 1
+            yield line
+
+    def read(self, begin: int = 0, before: int = 0) -> Iterator[bytes]:
+        """Yields every line so far without its newline; `begin` and `before` as in `lines_in`. Raises DamagedJournal at
+        the first damaged one."""
+        for number, line in enumerate(read_lines(self.path, begin, before), before + 1):
             if not is_intact(line, must_be_sealed=True):
                 raise DamagedJournal(
                     f"{self.path} line {number} is damaged: resume with --set-aside-damaged to move bad lines "
@@ -165,12 +185,12 @@ def append_at_once(path: Path, rows: Sequence[bytes]) -> None:
         raise LocalFault(f"{path} can't be written ({error.strerror}): make room there; nothing was added") from error
 
 
-def read_lines(path: Path) -> Iterator[bytes]:
-    """Yields each complete line of a file, without its newline and unchecked. A last line without a newline is left
-    out; a missing file has no lines."""
+def read_lines(path: Path, begin: int = 0, before: int = 0) -> Iterator[bytes]:
+    """Yields each complete line of a file, without its newline and unchecked; `begin` and `before` as in `lines_in`. A
+    last line without a newline is left out; a missing file has no lines."""
     if not path.exists():
         return
-    for line in lines_in(path):
+    for line in lines_in(path, begin, before):
         if line.endswith(b"\n"):
             yield line[:-1]
 

@@ -5,13 +5,13 @@ Reports what is wrong and changes nothing. Knows no benchmark: what else to chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast, get_args
 
 import msgspec
 import orjson
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from ...format import command_text
 from ..call import Usage
@@ -25,6 +25,9 @@ WRONGS_KEPT = 1_000
 ANSWERED = ("ok", "refused")
 _AMOUNTS = ("attempts", "maybe_billed", "latency_ms")
 _AMOUNT_MAX = 10**12
+_COUNTS = tuple(f".{count}" for count in Usage.__struct_fields__)
+# What computing a run's scores again raises for a folder that was changed.
+NOT_COMPARABLE = (ValueError, TypeError, OSError, LocalFault)
 
 
 class StatusRecord(Protocol):
@@ -91,6 +94,7 @@ def whole_records(
     folder: Path, name: str, kind: type[_Record], benchmark: str, proof: Proof
 ) -> Iterator[tuple[str, _Record]]:
     """Yields each whole record of one journal, with its place in words (lines from 1); adds all else to the proof."""
+    fields = [field.name for field in structs.fields(cast(type[Struct], kind)) if _has_amounts(field)]
     for number, (here, record) in enumerate(whole_lines(folder / name, kind, f"record of {benchmark}", proof), 1):
         if name == RECORDS:
             proof.records = number
@@ -98,7 +102,7 @@ def whole_records(
             proof.failures = number
         if record is None:
             continue
-        for wrong in _impossible(record):
+        for wrong in _impossible(record, fields):
             proof.add(f"{here}: {wrong}")
         if (record.status not in ANSWERED) != (name == FAILURES):
             proof.add(f"{here}: status {record.status} does not belong in this file")
@@ -111,9 +115,9 @@ def whole_lines(
     """Yields each line of a file, with its place in words (lines from 1). One that is damaged, or that is no `what`, is
     added to the proof and yielded as None; so is a torn last line, but it is not yielded. `mended_by`: what sets that
     one aside."""
-    decode = msgspec.json.Decoder(kind).decode
+    decode, name = msgspec.json.Decoder(kind).decode, path.name
     for number, data in enumerate(read_lines(path), 1):
-        here, line = f"{path.name} line {number}", None
+        here, line = f"{name} line {number}", None
         if not is_intact(data, must_be_sealed=True):
             proof.add(f"{here}: damaged: its checksum is missing or wrong")
         else:
@@ -125,19 +129,20 @@ def whole_lines(
     proof.torn += torn_tail(path, mended_by)
 
 
-def _impossible(record: StatusRecord) -> Iterator[str]:
-    """Yields the counts and amounts of a record that no run writes: below 0, or beyond what any call has."""
-    for name in record.__struct_fields__:
+def _has_amounts(field: structs.FieldInfo) -> bool:
+    return field.name.startswith("cost") or field.name in _AMOUNTS or Usage in (field.type, *get_args(field.type))
+
+
+def _impossible(record: StatusRecord, fields: Sequence[str]) -> Iterator[str]:
+    """Yields the counts and amounts in these fields that no run writes: below 0, or beyond what any call has."""
+    for name in fields:
         value = getattr(record, name)
-        if isinstance(value, Usage):
-            counts = {f"{name}.{count}": getattr(value, count) for count in value.__struct_fields__}
-        elif name.startswith("cost") or name in _AMOUNTS:
-            counts = {name: value}
-        else:
+        if not value:
             continue
-        for count, amount in counts.items():
-            if isinstance(amount, int | float) and not 0 <= amount <= _AMOUNT_MAX:
-                yield f"{count} {amount:,}: expected 0 to {_AMOUNT_MAX:,}"
+        counts = zip(_COUNTS, structs.astuple(value), strict=True) if isinstance(value, Usage) else (("", value),)
+        for count, amount in counts:
+            if amount and isinstance(amount, (int, float)) and not 0 <= amount <= _AMOUNT_MAX:
+                yield f"{name}{count} {amount:,}: expected 0 to {_AMOUNT_MAX:,}"
 
 
 class OwnCalls:
@@ -186,7 +191,7 @@ def compare_scores(
     try:
         noted = orjson.loads(read_whole(path))
         computed = orjson.loads(orjson.dumps(compute()))
-    except (ValueError, TypeError, OSError, LocalFault) as error:
+    except NOT_COMPARABLE as error:
         proof.add(f"scores.json: can't be compared: {error}")
         return
     part = noted.get(benchmark) if isinstance(noted, dict) else None

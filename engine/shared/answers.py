@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
 from msgspec import structs
 
@@ -22,7 +22,7 @@ from ..remarks import remark
 from ..store.cache import Cache
 from ..store.entries import StoredAnswer, StoredFailure, encode, entry_of, failed_of, later_of
 from ..store.lmdb_store import is_sealed, sealed
-from .connection import ConnectionClosed, Reply, Script, ServerFull, SharedConnection
+from .connection import Reply, Script, SharedConnection
 
 PREFIX = b"millstream:1:"
 _ANSWER, _LEASE, _ENGINE = PREFIX + b"answer:", PREFIX + b"lease:", PREFIX + b"engine:"
@@ -35,33 +35,31 @@ _ENTRY_MOST = 64 << 20
 _ENDED_S = 15.0
 _SIGN_EVERY_S = 5.0
 _LEASE_S = 86_400
-# Values that are on their way to the server.
-_PUTS_MOST, _PUTS_BYTES = 512, 8 << 20
-# For how long a closing engine waits for them.
+# For how long a closing engine waits for values on their way.
 _CLOSE_S = 10.0
 
-# Returns a stored value that the caller has not seen, else whether the caller may send the call: _OURS, _TAKEN, or
-# _NOTHING where it never sends. A value of another type counts as none, and so does that of another key (sealed).
+# Returns a stored value that the caller has not seen, in a list, else whether the caller may send the call, as a Claim:
+# `nothing` where it never sends. A value of another type counts as none, and so does that of another key (sealed).
 _CLAIM = Script(
     """#!lua flags=allow-oom
 local stored = redis.pcall('GET', KEYS[1])
-if type(stored) == 'string' and #stored > 13 and string.sub(stored, 1, 9) ~= ARGV[2] then return stored end
-if ARGV[1] == '' then return 2 end
+if type(stored) == 'string' and #stored > 13 and string.sub(stored, 1, 9) ~= ARGV[2] then return {stored} end
+if ARGV[1] == '' then return 'nothing' end
 local holder = redis.call('GET', KEYS[2])
 if holder and holder ~= ARGV[1] then
-  if ARGV[3] == '' or redis.call('EXISTS', ARGV[4] .. holder) == 1 then return 0 end
+  if ARGV[3] == '' or redis.call('EXISTS', ARGV[4] .. holder) == 1 then return 'taken' end
 end
 redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[5])
-return 1"""
+return 'ours'"""
 )
-_TAKEN, _OURS, _NOTHING = 0, 1, 2
-# Keeps a value unless a later one is there, and gives the lease back.
+# Keeps a value, if there is one, unless a later one is there, and gives the lease back.
 _PUT = Script(
     """#!lua
 local there = redis.pcall('GETRANGE', KEYS[1], 0, 8)
-local is_later = type(there) == 'string' and #there == 9 and string.find('af', string.sub(there, 1, 1), 1, true)
+local is_later = ARGV[2] ~= '' and type(there) == 'string' and #there == 9
+  and string.find('af', string.sub(there, 1, 1), 1, true)
   and struct.unpack('>d', there, 2) > struct.unpack('>d', ARGV[2], 2)
-if not is_later then redis.call('SET', KEYS[1], ARGV[2]) end
+if ARGV[2] ~= '' and not is_later then redis.call('SET', KEYS[1], ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
 return 1"""
 )
@@ -75,14 +73,13 @@ _END = Script("#!lua flags=allow-oom\nredis.call('DEL', KEYS[1])")
 # What the server says about a call: this engine is to send it, another one does, nobody has an answer (where the engine
 # never sends), or there was an answer, which is in the local cache now.
 Claim = Literal["ours", "taken", "nothing", "stored"]
-_CLAIMS: dict[int, Claim] = {_TAKEN: "taken", _OURS: "ours", _NOTHING: "nothing"}
 # Takes what a claim led to: LocalFault if the local cache can't be written.
 Claimed = Callable[[Claim | BaseException], None]
 
 
 class SharedAnswers:
-    """What one engine shares. `sends` False: it asks, and neither claims nor sends. `sign_every_s`, `ended_s`: how
-    often it shows that it lives, and after which silence another counts as ended."""
+    """What one engine shares over an open connection. `sends` False: it asks, and neither claims nor sends.
+    `sign_every_s`, `ended_s`: how often it shows that it lives, and after which silence another counts as ended."""
 
     def __init__(
         self,
@@ -103,28 +100,16 @@ class SharedAnswers:
         # The head of the latest value that was of no use to who asked.
         self._seen: dict[bytes, bytes] = {}
         self._leases: set[bytes] = set()
-        # Keys whose entry is to be put, in order, and the sizes of those on their way.
-        self._unshared: dict[bytes, None] = {}
-        self._sizes: dict[bytes, int] = {}
+        # Values that the server has not confirmed; they stay in the local cache until they are sent.
+        self._puts: dict[bytes, asyncio.Future[Reply]] = {}
         self._refused = 0
-        self._is_idle = asyncio.Event()
-        self._is_idle.set()
-        self._timer: asyncio.Handle | None = None
+        if sends:
+            self._sign()
+            connection.on_again = self._again
 
     def __repr__(self) -> str:
-        state = f"{len(self._questions)} asked, {len(self._leases)} leases, {self._unput} to put"
+        state = f"{len(self._questions)} asked, {len(self._leases)} leases, {len(self._puts)} to put"
         return f"<SharedAnswers {self._connection.address} [{state}]>"
-
-    @property
-    def _unput(self) -> int:
-        return len(self._unshared) + len(self._sizes)
-
-    async def open(self) -> None:
-        """Shows the server that this engine lives."""
-        if self._engine:
-            await self._connection.reply(*self._sign_of_life())
-            self._timer = asyncio.get_running_loop().call_later(self._sign_every_s, self._sign)
-            self._connection.on_again.append(self._again)
 
     def claim(self, key: bytes, done: Claimed) -> None:
         """Asks the server about a call. `done` is called in a later turn of the loop, unless the key is left before. If
@@ -132,37 +117,37 @@ class SharedAnswers:
         is_asked = key in self._questions
         self._questions[key] = done
         if not is_asked:
-            self._ask(key, partial(self._replied, key))
+            self._ask(key).add_done_callback(partial(self._replied, key))
 
     def leave(self, key: bytes) -> None:
         """Ends a question, and gives the lease back unless the answer is to be put."""
         self._seen.pop(key, None)
         if key in self._questions:
             self._questions[key] = None
-        elif key in self._leases and key not in self._unshared and key not in self._sizes:
+        elif key in self._leases and key not in self._puts:
             self._give_back(key)
 
     def put(self, key: bytes) -> None:
         """Lets the server have what the local cache has just stored under a key."""
-        self._unshared[key] = None
-        self._is_idle.clear()
-        asyncio.get_running_loop().call_soon(self._put_more)
+        keys = (_ANSWER + key, _LEASE + key)
+        self._puts[key] = put = self._connection.ask(_PUT, keys, lambda: (self._engine, self._value(key)))
+        put.add_done_callback(partial(self._put_replied, key))
 
     async def close(self) -> None:
         """Waits for the values on their way, for a short time, and gives all leases back."""
         if not self._engine:
             return
-        if self._timer is not None:
-            self._timer.cancel()
-        wait_s = self._close_s if self._unput or not self._connection.is_away else 0.0
+        self._timer.cancel()
+        wait_s = self._close_s if self._puts or not self._connection.is_away else 0.0
         try:
             async with asyncio.timeout(wait_s):
-                await self._is_idle.wait()
+                if self._puts:
+                    await asyncio.wait(self._puts.values())
                 # After this, no lease of this engine counts.
-                await self._connection.reply(_END, (_ENGINE + self._engine,), ())
+                await self._connection.ask(_END, (_ENGINE + self._engine,), ())
         except TimeoutError:
             pass
-        if count := self._unput + self._refused:
+        if count := len(self._puts) + self._refused:
             remark(
                 f"{count:,} answers are in this machine's cache alone: the shared cache {self._connection.address} "
                 f"{'was full' if self._refused else 'did not answer'}, and other machines may send the same calls"
@@ -170,26 +155,27 @@ class SharedAnswers:
 
     # Claims
 
-    def _ask(self, key: bytes, done: Callable[[Reply], None]) -> None:
+    def _ask(self, key: bytes) -> asyncio.Future[Reply]:
         def arguments() -> tuple[bytes, ...]:
             may_take_over = asyncio.get_running_loop().time() - self._connection.connected_at >= self._ended_s
             seen = self._seen.get(key, b"")
             return self._engine, seen, b"1" if may_take_over else b"", _ENGINE, b"%d" % _LEASE_S
 
-        self._connection.ask(_CLAIM, (_ANSWER + key, _LEASE + key), arguments, done)
+        return self._connection.ask(_CLAIM, (_ANSWER + key, _LEASE + key), arguments)
 
-    def _replied(self, key: bytes, reply: Reply) -> None:
-        done = self._questions.pop(key)
-        if isinstance(reply, bytes):
-            self._take(key, reply, done)
-        elif isinstance(reply, int):
-            claim = _CLAIMS[reply]
-            if claim == "ours":
-                self._leases.add(key)
-                if done is None:
-                    self._give_back(key)
-            if done is not None:
-                done(claim)
+    def _replied(self, key: bytes, replied: asyncio.Future[Reply]) -> None:
+        done, reply = self._questions.pop(key), replied.result()
+        if isinstance(reply, list):
+            self._take(key, reply[0], done)
+            return
+        assert isinstance(reply, bytes)
+        claim = cast("Claim", reply.decode())
+        if claim == "ours":
+            self._leases.add(key)
+            if done is None:
+                self._give_back(key)
+        if done is not None:
+            done(claim)
 
     def _take(self, key: bytes, value: bytes, done: Claimed | None) -> None:
         """Writes a value of the server into the local cache. One that can't be read is asked past."""
@@ -210,39 +196,21 @@ class SharedAnswers:
 
     def _give_back(self, key: bytes) -> None:
         self._leases.discard(key)
-        self._connection.ask(_GIVE_BACK, (_LEASE + key,), (self._engine,), _ignored)
+        self._connection.ask(_GIVE_BACK, (_LEASE + key,), (self._engine,))
 
     # Answers
 
-    def _put_more(self) -> None:
-        """Sends values as far as few enough are on their way; the others stay in the local cache until then."""
-        size = sum(self._sizes.values())
-        while self._unshared and len(self._sizes) < _PUTS_MOST and size < _PUTS_BYTES:
-            key = next(iter(self._unshared))
-            del self._unshared[key]
-            if (value := self._value(key)) is None:
-                self._give_back(key)
-                continue
-            self._sizes[key] = len(value)
-            size += len(value)
-            keys = (_ANSWER + key, _LEASE + key)
-            self._connection.ask(_PUT, keys, (self._engine, value), partial(self._put_replied, key))
-        if not self._unput:
-            self._is_idle.set()
-
-    def _value(self, key: bytes) -> bytes | None:
-        """Returns what the local cache has under a key, as the server keeps it."""
+    def _value(self, key: bytes) -> bytes:
+        """Returns what the local cache has under a key, as the server keeps it; nothing if that can't be read."""
         try:
             later = later_of(self._cache.get(key), self._cache.failure(key))
         except LocalFault:
-            return None
-        return None if later is None else value_of(key, later)
+            return b""
+        return b"" if later is None else value_of(key, later)
 
-    def _put_replied(self, key: bytes, reply: Reply) -> None:
-        if isinstance(reply, ConnectionClosed):
-            return
-        self._sizes.pop(key, None)
-        if isinstance(reply, ServerFull):
+    def _put_replied(self, key: bytes, reply: asyncio.Future[Reply]) -> None:
+        self._puts.pop(key, None)
+        if reply.result() is None:  # the server is full
             if not self._refused:
                 remark(
                     f"the shared cache {self._connection.address} is full: answers stay in this machine's cache, and "
@@ -251,28 +219,23 @@ class SharedAnswers:
             self._refused += 1
             self._give_back(key)
         self._leases.discard(key)
-        self._put_more()
 
     # Signs of life
 
-    def _sign_of_life(self) -> tuple[Script, tuple[bytes], tuple[bytes]]:
-        return _SIGN, (_ENGINE + self._engine,), (b"%d" % (1000 * self._ended_s),)
+    def _sign_of_life(self) -> asyncio.Future[Reply]:
+        return self._connection.ask(_SIGN, (_ENGINE + self._engine,), (b"%d" % (1000 * self._ended_s),))
 
     def _sign(self) -> None:
         if not self._connection.is_away:
-            self._connection.ask(*self._sign_of_life(), _ignored)
+            self._sign_of_life()
         self._timer = asyncio.get_running_loop().call_later(self._sign_every_s, self._sign)
 
     def _again(self, is_new: bool) -> None:
         """Shows after a break that this engine lives; to a server that was started anew, also which calls it sends."""
-        self._connection.ask(*self._sign_of_life(), _ignored)
+        self._sign_of_life()
         if is_new:
             for key in self._leases:
-                self._ask(key, _ignored)
-
-
-def _ignored(reply: Reply) -> None:
-    pass
+                self._ask(key)
 
 
 def value_of(key: bytes, entry: StoredAnswer | StoredFailure) -> bytes:

@@ -2,7 +2,7 @@
 out together, and whatever the server has not answered is asked again when it is back.
 
 Owns connecting, batches, deadlines and what the server is; knows neither answers nor quotas. What is asked are scripts.
-The reply to one that was run may be lost, so one that is not safe to run twice is asked with `may_repeat` False.
+The reply to one that was run may be lost, so each must be safe to run twice.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from redis.asyncio import Connection, SSLConnection
+from redis.exceptions import AuthenticationError, AuthorizationError, OutOfMemoryError, RedisError, ResponseError
 
 from ..fault import LocalFault
-from ..missing import missing_module
 from ..remarks import remark, trouble
 from ..server_address import PASSWORD_VARIABLE, USER_VARIABLE, ServerAddress
 
-if TYPE_CHECKING:
-    from redis.asyncio import Connection
-
 # Scripts that declare what they do to a full memory need this version.
 _VERSION_LEAST = 7
-_BATCH_MOST = 1024
+_BATCH_MOST, _BATCH_BYTES = 1024, 8 << 20
 _CONNECT_S = 10.0
 # A server that is slow is waited for; one that is silent for this long is taken for gone.
 _DEADLINE_S = 30.0
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 5.0
 # Where nothing is asked for this long, something is: a server that was started anew is to learn soon what it forgot.
 _IDLE_S = 0.5
+
+
+# The errors of a server that can't be reached or does not serve, and of one that is none.
+_TROUBLES = RedisError, OSError, EOFError, ValueError
 
 
 class Script:
@@ -52,37 +55,23 @@ _PROOF_KEY = b"millstream:1:proof"
 _ARE_YOU_THERE = Script("#!lua flags=no-writes\nreturn 1")
 
 
-class ServerFull(Exception):
-    """A script was refused because the server has no memory left."""
-
-
-class ConnectionClosed(Exception):
-    """The connection was closed, or broke and the script may not be repeated: nobody knows whether it was run."""
-
-
-# What a script returned, or why it has no reply.
-Reply = bytes | int | Sequence[Any] | None | ServerFull | ConnectionClosed
-Done = Callable[[Reply], None]
+# What a script returned, if anything; None also where the server has no memory left for it.
+Reply = bytes | int | list[Any] | None
 # Those of a script that depend on when it is sent are made then.
 Arguments = Sequence[bytes] | Callable[[], Sequence[bytes]]
 
 
 class Ask(NamedTuple):
-    """One script to run. `done` takes the reply; it must not raise."""
+    """One script to run."""
 
     script: Script
     keys: Sequence[bytes]
     arguments: Arguments
-    done: Done
-    may_repeat: bool = True
-
-    def command(self) -> tuple[Any, ...]:
-        arguments = self.arguments() if callable(self.arguments) else self.arguments
-        return "EVALSHA", self.script.sha, len(self.keys), *self.keys, *arguments
+    reply: asyncio.Future[Reply]
 
 
 class SharedConnection:
-    """A connection that is kept until `close`. `on_again` are called when it is back after a break, with whether the
+    """A connection that is kept until `close`. `on_again` is called when it is back after a break, with whether the
     server was started anew meanwhile; `on_lost` once, with the reason, if it is away for longer than `patience_s`."""
 
     def __init__(
@@ -96,8 +85,8 @@ class SharedConnection:
     ) -> None:
         self.address = address
         self.patience_s = patience_s
-        self.on_again: list[Callable[[bool], None]] = []
-        self.on_lost: list[Callable[[str], None]] = []
+        self.on_again: Callable[[bool], None] = lambda is_new: None
+        self.on_lost: Callable[[str], None] = lambda detail: None
         self.connected_at = 0.0
         self._credentials = user, password
         self._deadline_s = deadline_s
@@ -129,49 +118,29 @@ class SharedConnection:
         """Connects. Raises LocalFault if the server can't be reached, or is not fit to be shared."""
         try:
             await self._connect(is_first=True)
-        except ImportError as error:
-            name = missing_module(error) or "redis"
-            raise LocalFault(
-                f"the shared cache {self.address} needs the package {name}: pip install 'millstream[redis]'"
-            ) from error
-        except _troubles() as error:
+        except _TROUBLES as error:
             raise LocalFault(
                 f"the shared cache {self.address} can't be reached ({_reason(error)}): start its server, or correct "
                 f"--cache"
             ) from error
         self._task = asyncio.create_task(self._talk())
 
-    def ask(
-        self, script: Script, keys: Sequence[bytes], arguments: Arguments, done: Done, *, may_repeat: bool = True
-    ) -> None:
-        """Runs a script with the next batch. `done` is called with its reply in a later turn of the loop. A function
-        that makes the arguments is called each time the script is sent."""
-        self._asked.append(Ask(script, keys, arguments, done, may_repeat))
+    def ask(self, script: Script, keys: Sequence[bytes], arguments: Arguments) -> asyncio.Future[Reply]:
+        """Runs a script with the next batch, and returns its reply to come; never, if the connection is closed before.
+        A function that makes the arguments is called each time the script is sent."""
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._asked.append(Ask(script, keys, arguments, reply))
         self._is_asked.set()
-
-    async def reply(
-        self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes], *, may_repeat: bool = True
-    ) -> Reply:
-        """Runs a script and returns its reply, ServerFull or ConnectionClosed. Waits while the server is away."""
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-        def done(reply: Reply) -> None:
-            if not future.done():
-                future.set_result(reply)
-
-        self.ask(script, keys, arguments, done, may_repeat=may_repeat)
-        return await future
+        return reply
 
     async def close(self) -> None:
-        """Ends the connection. Who was not answered gets ConnectionClosed."""
+        """Ends the connection."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
         await self._drop()
-        while self._asked:
-            self._asked.popleft().done(ConnectionClosed())
 
     async def _talk(self) -> None:
         """Sends batches for ever, one after the other, and connects again whenever one is not answered."""
@@ -184,9 +153,9 @@ class SharedConnection:
                     async with asyncio.timeout(_IDLE_S):
                         await self._is_asked.wait()
                 except TimeoutError:
-                    self.ask(_ARE_YOU_THERE, (), (), lambda _: None)
+                    self.ask(_ARE_YOU_THERE, (), ())
                 await self._send_batch()
-            except _troubles(LocalFault) as error:
+            except (*_TROUBLES, LocalFault) as error:
                 await self._drop()
                 self._note_away(_reason(error))
                 await asyncio.sleep(pause_s)
@@ -205,39 +174,42 @@ class SharedConnection:
                 f"the shared cache {self.address} has not answered for {now - self._away_since:.0f} s ({reason}): "
                 f"start its server, then resume"
             )
-            for listener in self.on_lost:
-                listener(detail)
+            self.on_lost(detail)
 
     async def _send_batch(self) -> None:
-        """Sends what is asked at this moment and takes the replies; what has none stays asked, if it may be."""
-        link, loop = self._link, asyncio.get_running_loop()
+        """Sends what is asked at this moment and takes the replies; what has none stays asked."""
+        link = self._link
         assert link is not None
-        batch = [self._asked.popleft() for _ in range(min(_BATCH_MOST, len(self._asked)))]
-        new = {ask.script.sha: ask.script for ask in batch if ask.script.sha not in self._loaded}
-        commands: list[tuple[Any, ...]] = [("SCRIPT", "LOAD", script.text) for script in new.values()]
-        commands += [ask.command() for ask in batch]
-        number = 0
-        refused: list[Ask] = []
-        refusal: Exception | None = None
+        batch: list[Ask] = []
+        new: dict[str, str] = {}
+        commands: list[tuple[Any, ...]] = []
+        size, refusal = 0, None
         try:
+            while self._asked and len(batch) < _BATCH_MOST and size < _BATCH_BYTES:
+                batch.append(ask := self._asked.popleft())
+                script, keys, arguments, _ = ask
+                if script.sha not in self._loaded:
+                    new[script.sha] = script.text
+                arguments = arguments() if callable(arguments) else arguments
+                size += sum(map(len, arguments))
+                commands.append(("EVALSHA", script.sha, len(keys), *keys, *arguments))
+            commands[:0] = (("SCRIPT", "LOAD", text) for text in new.values())
             async with asyncio.timeout(self._deadline_s):
                 await link.send_packed_command(link.pack_commands(commands), check_health=False)
                 for _ in new:
                     await link.read_response()
                 for ask in batch:
-                    reply = await _reply_of(link)
-                    number += 1
-                    if isinstance(reply, Exception) and not isinstance(reply, ServerFull):
-                        refused.append(ask)
-                        refusal = reply
-                    else:
-                        loop.call_soon(ask.done, reply)
+                    try:
+                        reply = await link.read_response()
+                    except OutOfMemoryError:
+                        reply = None
+                    except ResponseError as error:
+                        refusal = error
+                        continue
+                    if not ask.reply.done():
+                        ask.reply.set_result(reply)
         finally:
-            for ask in reversed(refused + batch[number:]):
-                if ask.may_repeat:
-                    self._asked.appendleft(ask)
-                else:
-                    loop.call_soon(ask.done, ConnectionClosed())
+            self._asked.extendleft(ask for ask in reversed(batch) if not ask.reply.done())
             if not self._asked:
                 self._is_asked.clear()
         self._loaded |= new.keys()
@@ -247,9 +219,6 @@ class SharedConnection:
     # Connecting
 
     async def _connect(self, *, is_first: bool = False) -> None:
-        from redis.asyncio import Connection, SSLConnection
-        from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
-
         saves: Any = None
         address, (user, password) = self.address, self._credentials
         kind = SSLConnection if address.is_tls else Connection
@@ -266,7 +235,8 @@ class SharedConnection:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 await link.connect()  # type: ignore[no-untyped-call]
-                info = _parsed(await _reply_to(link, "INFO"))
+                lines = (await _reply_to(link, "INFO")).decode("utf-8", "replace").splitlines()
+                info = dict(line.split(":", 1) for line in lines if ":" in line)
                 self._check(info)
                 with suppress(ResponseError):  # some servers show their settings to nobody
                     saves = await _reply_to(link, "CONFIG", "GET", "save")
@@ -289,8 +259,7 @@ class SharedConnection:
         self._run_id, self._started_at = info["run_id"], now - float(info["uptime_in_seconds"])
         self._link, self._loaded, self.connected_at = link, set(), now
         if not is_first:
-            for listener in self.on_again:
-                listener(before != self._run_id)
+            self.on_again(before != self._run_id)
 
     def _check(self, info: dict[str, str]) -> None:
         """Raises LocalFault if the server is not fit to be shared, ConnectionError if it is not ready yet."""
@@ -315,7 +284,7 @@ class SharedConnection:
     async def _drop(self) -> None:
         link, self._link = self._link, None
         if link is not None:
-            with suppress(*_troubles()):
+            with suppress(*_TROUBLES):
                 await link.disconnect(nowait=True)
 
 
@@ -325,29 +294,5 @@ async def _reply_to(link: Connection, *command: Any) -> Any:
     return await link.read_response()
 
 
-async def _reply_of(link: Connection) -> Any:
-    """Returns the reply of one command, or the error that the server gave in its place."""
-    from redis.exceptions import OutOfMemoryError, ResponseError
-
-    try:
-        return await link.read_response()
-    except OutOfMemoryError as error:
-        return ServerFull(str(error))
-    except ResponseError as error:
-        return error
-
-
-def _troubles(*others: type[Exception]) -> tuple[type[Exception], ...]:
-    """Returns the errors of a server that can't be reached or does not serve, of one that is none, and some others."""
-    from redis.exceptions import RedisError
-
-    return RedisError, OSError, EOFError, ValueError, *others
-
-
 def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or "no answer in time"
-
-
-def _parsed(info: bytes) -> dict[str, str]:
-    lines = info.decode("utf-8", "replace").splitlines()
-    return dict(line.split(":", 1) for line in lines if ":" in line)

@@ -27,28 +27,25 @@ import msgspec
 
 from ..endpoint import Withdrawn
 from ..fault import Stop
+from ..lanes.key_gate import KeyGate
 from ..lanes.ledger import (
     AT_ONCE,
     BOOT,
     HEAD,
     HELD_US,
     LATE_US,
-    REQUESTS,
-    SUMS,
     TICK_S,
     WAITED_US,
     WORDS,
     WRITER,
     Ledger,
     advance,
-    amounts,
     is_sound,
-    until_free,
 )
 from ..limits import Limit, Quota, Tokens
 from ..remarks import remark
 from .owner import Exchange, ExchangeLost, Held, OwnerClock
-from .tidings import NOTHING, Tidings, Watcher, tidings_in
+from .tidings import NOTHING, Tidings, tidings_in
 
 # What calls wait for while an exchange is under way or not possible.
 SHARED = "shared cache"
@@ -71,6 +68,9 @@ Correction = tuple[int, tuple[int, ...], tuple[int, ...]]
 # While an exchange is under way its end serves the queue; this is for one that never ends.
 _LOOK_AGAIN_S = 1.0
 _BYTES = 8 * WORDS
+# A block counts under the owner's time, and so many ticks later for each time that its words were begun anew: nothing
+# is given back that these don't hold.
+_ANEW_TICKS = 1 << 34
 
 
 class SharedQuota:
@@ -109,15 +109,15 @@ class SharedQuota:
             self._is_held = True
             why = "has lost what was counted, or its clock was set"
             if uptime_s < self.window_s:
-                why = f"started {uptime_s:.0f} s ago and may have forgotten what was sent before"
-            remark(f"the server of the shared cache {why}: calls under a quota wait {seconds:.0f} s")
+                why = f"started {max(0.0, uptime_s):.0f} s ago and may have forgotten what was sent before"
+            remark(f"{self._owner.title} {why}: calls under a quota wait {seconds:.0f} s")
 
     def note_use(self, *, is_late: bool) -> None:
         """Says once that the owner is too far away, if block after block has ended before it was known."""
         self._late = self._late + 1 if is_late else 0
         if self._late == _LATE_MOST:
             seconds = self.clock.took_s
-            remark(f"the server of the shared cache answers in {seconds:.1f} s, too late for a quota: its calls wait")
+            remark(f"{self._owner.title} answers in {seconds:.1f} s, too late for a quota: its calls wait")
 
     async def close(self, within_s: float = 2.0) -> None:
         """Waits for exchanges under way, such as the last ones of lanes that were closed."""
@@ -131,16 +131,14 @@ class SharedQuota:
 
 class SharedLedger(Ledger):
     """The ledger of one lane that the processes of several machines share, under `name`. `on_change` is called after
-    each exchange; `watcher`: who adopts what others learned; None: nobody does."""
+    each exchange; `gate`: what learns for others, and adopts what they learned; None: nothing does."""
 
     block_most = 256
     block_share = 1.0
 
     def __init__(self, quota: Quota, name: str, shared: SharedQuota) -> None:
-        self.watcher: Watcher | None = None
+        self.gate: KeyGate | None = None
         self.on_change: Callable[[], None] = lambda: None
-        # A block that may be used as soon as calls are not denied any more.
-        self._reserved: tuple[int, int, int] | None = None
         self._name, self._shared = name, shared
         self._held: Held | None = None
         self._held_at = 0.0
@@ -149,8 +147,8 @@ class SharedLedger(Ledger):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
-        # The words that were begun anew: when, and the latest tick of this process's blocks in those before.
-        self._began_us, self._lost_tick, self._jumps, self._version, self._stored_at = 0, 0, 0, 0, 0.0
+        # When the words were begun, and how many were begun before those.
+        self._began_us, self._anew, self._jumps, self._version, self._stored_at = 0, 0, 0, 0, 0.0
         self._joined_s: float | None = None
         self._untold, self._tail = NOTHING, b""
         super().__init__(quota)
@@ -166,23 +164,14 @@ class SharedLedger(Ledger):
         again_at, reason = self._denied
         if again_at > now:
             return again_at - now, reason
-        if self._reserved is not None:
-            self._use_reserved()
-            return self.take(now, tokens, is_tried=is_tried)
         self._begin(tokens)
         return _LOOK_AGAIN_S, SHARED
 
-    def _use_reserved(self) -> None:
-        if self._reserved is not None:
-            (self._left, self._left_input, self._left_output), self._reserved = self._reserved, None
-
-    def _end_block(self) -> None:
-        self._use_reserved()
-        super()._end_block()
-
     def move(self, counted_at: float, now: float, tokens: Tokens) -> float:
         """Takes another send if the block of this one has ended. Raises Withdrawn if there is none at once."""
-        if now <= self._shared.clock.when(counted_at):
+        anew, at = divmod(counted_at, _ANEW_TICKS * TICK_S)
+        clock = self._shared.clock
+        if (anew, self._jumps) == (self._anew, clock.jumps) and now <= clock.when(at):
             return counted_at
         if self.take(now, tokens)[0] > 0:
             raise Withdrawn
@@ -193,32 +182,27 @@ class SharedLedger(Ledger):
     def settle(self, counted_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
         super().settle(counted_at, reserved, used, requests=requests)
         self._owe()
-        if used.total < reserved.total and self._reserved is None:
+        if used.total < reserved.total and not self._left:
             self._denied = (min(self._denied[0], self._held_at + _GAP_S), self._denied[1])
-
-    def used(self, now: float) -> tuple[int, Tokens]:
-        requests, read, written, _ = amounts(self._window(now), SUMS)
-        return requests, Tokens(read, written)
 
     def empty_in_s(self, now: float) -> float:
         if self._held is None:
             self._begin()
             return TICK_S
-        words = self._window(now)
-        return until_free(words, self._shared.clock.read(now), REQUESTS, words[SUMS])
+        return super().empty_in_s(now)
 
-    def _window(self, now: float) -> memoryview:
-        """Returns the last minute as of the latest exchange."""
+    def _window(self, now: float) -> tuple[memoryview, float]:
+        """Returns the last minute as of the latest exchange, and the owner's time."""
         if self._held is None:
-            return _words_of(b"")
-        words = _words_of(self._held.words)
-        advance(words, int(self._shared.clock.read(now) / TICK_S))
-        return words
+            return _words_of(b""), now
+        words, now = _words_of(self._held.words), self._shared.clock.read(now)
+        advance(words, int(now / TICK_S))
+        return words, now
 
     def tell(self, *, limits: tuple[Limit, ...] = (), pause_s: float = 0.0, stop: Stop | None = None) -> None:
-        """Lets the other processes know what an answer reported (`Peers.tell`)."""
-        self._untold = self._untold.joined(Tidings(limits, pause_s, stop), 0.0)
-        self._begin()
+        if self.gate is not None:
+            self._untold = self._untold.joined(Tidings(limits, pause_s, stop), 0.0)
+            self._begin()
 
     def close(self) -> None:
         """Gives back what is left, with an exchange that `SharedQuota.close` waits for."""
@@ -240,7 +224,7 @@ class SharedLedger(Ledger):
         self._timer = None
         if asyncio.get_running_loop().time() >= self._until:
             self._end_block()
-        elif self._left or self._reserved:
+        elif self._left:
             self._owe()
             return
         if self._owed or self._untold != NOTHING:
@@ -262,7 +246,7 @@ class SharedLedger(Ledger):
                 held, now, jumps, self._size = self._held, loop.time(), shared.clock.jumps, size
                 at = shared.clock.read(now)
                 lasts_s = min(_BLOCK_MOST_S, max(_BLOCK_S, 0.5 + 3 * shared.clock.took_s))
-                words, wait = self._computed(held, owed, wanted, at, lasts_s)
+                words, anew, wait = self._computed(held, owed, wanted, at, lasts_s)
                 # Nothing of the block may be used before it is stored.
                 block, self._left = (self._left, self._left_input, self._left_output), 0
                 self._left_input = self._left_output = 0
@@ -283,14 +267,14 @@ class SharedLedger(Ledger):
             self._untold = untold.joined(self._untold, 0.0)
         else:
             self._jumps, self._version, self._stored_at = jumps, self._held.version, self._held_at
-            if words[BOOT] != self._began_us:
-                self._lost_tick = self._latest_lost(at)
-                self._began_us = words[BOOT]
+            self._began_us, self._anew = words[BOOT], anew
             self._denied = now + wait[0], wait[1]
             if block[0]:
-                self._reserved = block
-                self.counted_at = at + wait[0] + lasts_s
-                self._until = min(shared.clock.when(self.counted_at), now + wait[0] + lasts_s)
+                self._left, self._left_input, self._left_output = block
+                self._from = self._denied[0]  # calls are denied until then
+                until = at + wait[0] + lasts_s
+                self.counted_at = until + anew * _ANEW_TICKS * TICK_S
+                self._until = min(shared.clock.when(until), now + wait[0] + lasts_s)
                 shared.note_use(is_late=self._until <= self._held_at)
             if self._limits and (held_s := self._held_until(self._held, words) - at) > 0:
                 # The owner may also have started meanwhile.
@@ -303,7 +287,7 @@ class SharedLedger(Ledger):
             self._end_block()
             if self._held is not None and (self._owed or self._untold != NOTHING):
                 self._begin()
-        elif self._owed or self._reserved or self._untold != NOTHING:
+        elif self._owed or self._left or self._untold != NOTHING:
             self._owe()
         if not self._is_closed:
             self._adopt()
@@ -311,31 +295,30 @@ class SharedLedger(Ledger):
 
     def _computed(
         self, held: Held, owed: list[Correction], wanted: Tokens | None, at: float, lasts_s: float
-    ) -> tuple[memoryview, tuple[float, str]]:
-        """Returns the words with corrections and, if one is wanted, a block, and the wait until it may be used or until
-        one may be asked for again."""
+    ) -> tuple[memoryview, int, tuple[float, str]]:
+        """Returns the words with corrections and, if one is wanted, a block; how many were begun before them; and the
+        wait until the block may be used or until one may be asked for again."""
         words = self._sound_words(held, at)
-        lost = self._lost_tick if words[BOOT] == self._began_us else self._latest_lost(at)
-        latest = int((at + _BLOCK_MOST_S) / TICK_S) + 1
-        later, self._owed = self._owed, [one if lost < one[0] <= latest else _only_more(one) for one in owed]
+        anew = self._anew + (words[BOOT] != self._began_us)
+        later, self._owed = self._owed, [_in_words(anew, *one) for one in owed]
         self._catch_up(words, at)
         self._owed = later
         words[WRITER] = int.from_bytes(os.urandom(7))
         if wanted is None:
-            return words, AT_ONCE
+            return words, anew, AT_ONCE
         if self._limits and (held_s := self._held_until(held, words) - at) > 0:
-            return words, (held_s, SHARED)
+            return words, anew, (held_s, SHARED)
         took_s = self._shared.clock.took_s
-        wait_s, reason = self._take_block(words, at, wanted, int((at + lasts_s) / TICK_S))
+        wait_s, reason = self._take_block(words, at, wanted, int((at + lasts_s) / TICK_S) + anew * _ANEW_TICKS)
         if wait_s > 0:
             # A block is reserved as soon as it is near, so that the nearest process is not always the first.
             near_s, wait_s = _BLOCK_MOST_S - lasts_s, max(wait_s + 1e-5, _GAP_S, 3 * took_s)
-            tick = int((at + wait_s + lasts_s) / TICK_S)
+            tick = int((at + wait_s + lasts_s) / TICK_S) + anew * _ANEW_TICKS
             if wait_s > near_s or self._take_block(words, at + wait_s, wanted, tick)[0] > 0:
                 wait_s = max(_GAP_S, wait_s - near_s * self._shared.chance.uniform(0.5, 1.0))
         # What is lost while the owner is asked is made up, by whoever asks next.
         words[WAITED_US] = max(words[WAITED_US], int(1e6 * (at + _MADE_UP_ANSWERS * took_s)) - LATE_US)
-        return words, (wait_s, reason)
+        return words, anew, (wait_s, reason)
 
     def _sound_words(self, held: Held, at: float) -> memoryview:
         """Returns a copy of the words. They are begun anew, and nothing is granted for a window, if they are damaged or
@@ -357,34 +340,36 @@ class SharedLedger(Ledger):
             words[HELD_US] = at_us + window_us
         return words
 
-    def _latest_lost(self, at: float) -> int:
-        """Returns the latest tick of this process's blocks that words which were begun anew do not have."""
-        return min(int(self.counted_at / TICK_S), int((at + _BLOCK_MOST_S) / TICK_S) + 1)
-
     def _held_until(self, held: Held, words: memoryview) -> float:
         """Returns before which time nothing is granted, since the owner may have forgotten what was sent."""
         return max(words[HELD_US] / 1e6, held.now_s - held.uptime_s + self._shared.window_s)
 
     def _adopt(self) -> None:
-        """Has the watcher adopt what other processes learned since the latest exchange."""
-        held, watcher = self._held, self.watcher
-        if held is None or watcher is None:
+        """Has the gate adopt what other processes learned since the latest exchange."""
+        held, gate = self._held, self.gate
+        if held is None or gate is None:
             return
         self._joined_s = held.now_s if self._joined_s is None else self._joined_s
         if (tail := held.words[_BYTES:]) == self._tail:
             return
         self._tail, tidings, now = tail, tidings_in(tail), asyncio.get_running_loop().time()
-        watcher.adopt(tidings.limits)
+        gate.adopt(tidings.limits)
         if (pause_s := tidings.paused_until - held.now_s) > 0:
-            watcher.pause(pause_s, "another process on the shared cache got this answer", now)
+            gate.pause(pause_s, "another process on the shared cache got this answer", now)
         # A stop from before may have been mended.
         if tidings.stop is not None and tidings.stopped_at > self._joined_s:
-            watcher.stop(tidings.stop.reason, tidings.stop.detail)
+            gate.stop(tidings.stop.reason, tidings.stop.detail)
 
 
 def _words_of(held: bytes) -> memoryview:
     """Returns the words of a ledger; zeros if there are none."""
     return memoryview(bytearray(held[:_BYTES] if len(held) >= _BYTES else _BYTES)).cast("q")
+
+
+def _in_words(anew: int, tick: int, changes: tuple[int, ...], paced: tuple[int, ...]) -> Correction:
+    """Returns a correction in the owner's ticks. One of what was counted in earlier words gives nothing back."""
+    begun, tick = divmod(tick, _ANEW_TICKS)
+    return (tick, changes, paced) if begun == anew else _only_more((tick, changes, paced))
 
 
 def _only_more(correction: Correction) -> Correction:

@@ -38,6 +38,8 @@ return {is_stored, string.format('%.0f', version), words, time[1], time[2]}"""
 class ServerLedgers:
     """The ledgers that are kept over one connection."""
 
+    title = "the server of the shared cache"
+
     def __init__(self, connection: SharedConnection) -> None:
         self._connection = connection
 
@@ -47,9 +49,8 @@ class ServerLedgers:
     async def exchange(self, name: str, version: int, words: bytes, who: bytes) -> Held:
         """Does what `Exchange.exchange` says. Waits while the server is away."""
         connection, began, key = self._connection, asyncio.get_running_loop().time(), name.encode()
-        reply = await connection.reply(_EXCHANGE, (_LEDGER + key, _TURN + key), (b"%d" % version, words, who))
-        if not isinstance(reply, list):
-            raise ExchangeLost
+        reply = await connection.ask(_EXCHANGE, (_LEDGER + key, _TURN + key), (b"%d" % version, words, who))
+        assert isinstance(reply, list)
         is_stored, stored_version, stored_words, seconds, microseconds = reply
         if words and not is_stored and connection.connected_at > began:
             raise ExchangeLost  # the words may have been stored before, and others after them

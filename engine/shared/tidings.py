@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 from msgspec import Struct
 
-from ..fault import Stop, StopReason
+from ..fault import Stop
 from ..limits import Limit
 
 
@@ -30,16 +28,6 @@ class Tidings(Struct, frozen=True, omit_defaults=True):
 
 
 NOTHING = Tidings()
-
-
-class Watcher(Protocol):
-    """Who sends under a shared ledger, and adopts what other processes learned."""
-
-    def adopt(self, limits: tuple[Limit, ...]) -> bool: ...
-
-    def pause(self, seconds: float, detail: str, now: float) -> None: ...
-
-    def stop(self, reason: StopReason, detail: str) -> None: ...
 
 
 def tidings_in(text: bytes) -> Tidings:

@@ -62,7 +62,10 @@ class SortedKeys:
             self._folder = tempfile.TemporaryDirectory(prefix=".millstream-", dir=beside)
         except OSError as error:
             raise LocalFault(f"{beside} can't be written ({error.strerror}): choose another folder") from error
-        self._table = sqlite3.connect(Path(self._folder.name) / "keys", isolation_level=None)
+        try:
+            self._table = sqlite3.connect(Path(self._folder.name) / "keys", isolation_level=None)
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
         self._do("pragma journal_mode = off")  # nobody reads it after a kill
         self._do("pragma cache_size = -32768")  # in KiB
         self._do("create table keys (key blob primary key, mark blob) without rowid")
@@ -90,7 +93,8 @@ class SortedKeys:
         try:
             return self._table.execute(statement, values)
         except sqlite3.Error as error:
-            folder = Path(self._folder.name)
-            raise LocalFault(
-                f"{folder} can't be written ({reason_of(error, folder)}): free disk space first"
-            ) from error
+            raise self._fault(error) from error
+
+    def _fault(self, error: sqlite3.Error) -> LocalFault:
+        folder = Path(self._folder.name)
+        return LocalFault(f"{folder} can't be written ({reason_of(error, folder)}): free disk space first")

@@ -16,9 +16,10 @@ from msgspec import Struct
 from ...engine.call import WEB
 from ...engine.lane import Lane
 from ...engine.lanes import lane_files
+from ...engine.lanes.growth import START
 from ...engine.lanes.ledger import Ledger
 from ...engine.limits import DAY_S, Quota, Tokens, declared_quota, quota_of
-from ...format import decimal_text, rough_time
+from ...format import decimal_text, figure_text, rough_time
 from ...providers.retrieval import EVERY_HOST
 from ...report.text import table
 from ...wiring import Settings, accesses_to, stem_of
@@ -30,7 +31,8 @@ _WINDOWS = {1.0: "a second", 60.0: "a minute", 3_600.0: "an hour", 86_400.0: "a 
 
 class KnownLane(Struct, frozen=True):
     """The lane of one model and one API key, as `quota` shows it. `declared`: its configured limits; `seen`: limits
-    that the provider has reported; `used`: requests and tokens of the last minute, None without a readable ledger."""
+    that the provider has reported; `used`: requests and tokens of the last minute, None without a readable ledger;
+    `reached`: how far it came by itself."""
 
     model: str
     key: str
@@ -38,6 +40,7 @@ class KnownLane(Struct, frozen=True):
     declared: Lane
     seen: tuple[lane_files.ReportedLimit, ...]
     used: tuple[int, Tokens] | None
+    reached: lane_files.Reached = lane_files.Reached()
 
     @property
     def quota(self) -> Quota:
@@ -68,9 +71,9 @@ def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
 def _known_lane(lane: lane_files.LaneNote, stem: Path) -> KnownLane:
     note = lane_files.read_note(stem.with_suffix(lane_files.NOTE))
     seen = () if note is None else note.fresh(time.time())
-    return KnownLane(
-        lane.model, lane.key, lane.address, lane.declared, seen, _used(stem.with_suffix(lane_files.LEDGER))
-    )
+    used = _used(stem.with_suffix(lane_files.LEDGER))
+    reached = lane_files.Reached() if note is None else note.reached
+    return KnownLane(lane.model, lane.key, lane.address, lane.declared, seen, used, reached)
 
 
 def _used(path: Path) -> tuple[int, Tokens] | None:
@@ -88,7 +91,7 @@ def _used(path: Path) -> tuple[int, Tokens] | None:
 
 def as_json(lanes: Iterable[KnownLane], pages: Iterable[Lane] = ()) -> dict[str, Any]:
     page_lanes = {
-        lane.model: {"rpm": lane.rpm, "spacing_s": lane.spacing_s, "concurrency": lane.concurrency} for lane in pages
+        lane.model: {"rpm": lane.rpm, "spacing_s": lane.spacing_s, "concurrency": lane.in_flight_most} for lane in pages
     }
     return {"lanes": [_lane_json(lane) for lane in lanes], **({"pages": page_lanes} if page_lanes else {})}
 
@@ -101,7 +104,7 @@ def tell_pages(lane: Lane) -> str:
         pace = f"{lane.rpm:,.0f} a minute"
     elif lane.spacing_s:
         pace = f"{lane.spacing_s:g} s between two"
-    return f"{who}: {pace}, {lane.concurrency:,} in flight"
+    return f"{who}: {pace}, {lane.in_flight_most:,} in flight"
 
 
 def _lane_json(lane: KnownLane) -> dict[str, Any]:
@@ -110,15 +113,21 @@ def _lane_json(lane: KnownLane) -> dict[str, Any]:
         "model": lane.model,
         "key": lane.key or None,
         "address": lane.address,
-        "declared": {**_amounts(declared_quota(lane.declared)), "concurrency": lane.declared.concurrency},
+        "declared": {**_amounts(declared_quota(lane.declared)), "concurrency": lane.declared.in_flight_most},
         "learned": [_seen_json(seen) for seen in lane.seen],
         "in_use": _amounts(lane.quota),
+        "reached": _reached_json(lane.reached) if lane.reached.in_flight else None,
         "used": {
             "requests": requests,
             "input": None if tokens is None else tokens.input,
             "output": None if tokens is None else tokens.output,
         },
     }
+
+
+def _reached_json(reached: lane_files.Reached) -> dict[str, Any]:
+    seconds_ago = round(max(0.0, time.time() - reached.at), 1)
+    return {"in_flight": reached.in_flight, "per_s": reached.per_s, "seconds_ago": seconds_ago}
 
 
 def _amounts(quota: Quota) -> dict[str, float | None]:
@@ -142,8 +151,8 @@ def tell(lanes: Sequence[KnownLane]) -> str:
         rows += lane_rows
         if not any(cell != "-" for row in lane_rows for cell in row[2:4]):
             unknown.append(
-                f"{name}: no quota is declared and none was learned: it sends as fast as "
-                f"{lane.declared.concurrency:,} calls in flight allow, and slows down when it is refused"
+                f"{name}: no quota is declared and none was learned: {_begins(lane.reached)}, and has more calls in "
+                f"flight, up to {lane.declared.in_flight_most:,}, until the provider refuses some or gets slower"
             )
     return "\n".join([table(rows), *([""] if unknown else []), *unknown])
 
@@ -161,6 +170,14 @@ def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
         last = "-" if lane.used is None else f"{used[amount]:,}"
         rows.append(("" if rows else name, amount, decimal_text(declared), limits, decimal_text(in_use), last))
     return rows
+
+
+def _begins(reached: lane_files.Reached) -> str:
+    """Returns where a lane without a known quota begins."""
+    if not reached.in_flight:
+        return f"it begins with {START}"
+    most = f" at {figure_text(reached.per_s)} a second" if reached.per_s is not None else ""
+    return f"it begins with {reached.in_flight:,}{most}, as found {rough_time(round(time.time() - reached.at))} ago"
 
 
 def _named(lane: KnownLane) -> str:

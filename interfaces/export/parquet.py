@@ -25,7 +25,6 @@ from msgspec import Struct
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ...engine.folder_file import open_to_read
 from ..batch.place import BatchPlace
 from .batch import rows_of_batch
 from .columns import record_of, schema_of, table_of
@@ -62,19 +61,11 @@ def export(source: RecordSource, target: Path, rows_per_file: int | None = None)
     statuses: Counter[str] = Counter()
     try:
         try:
-            if rows_per_file is None:
-                parts = None
-                with fresh.open("xb") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                    _write(file, source, _rows_of(source), statuses)
-                    _name(fresh, target)
-            else:
-                fresh.mkdir()
-                with _opened(fresh) as folder:
-                    fcntl.flock(folder, fcntl.LOCK_EX)
-                    parts = _write_parts(fresh, source, statuses, rows_per_file)
-                    os.fsync(folder)
-                    _name(fresh, target)
+            fresh.mkdir()
+            with _locked(fresh, fcntl.LOCK_EX) as folder:
+                parts = _write_parts(fresh, source, statuses, rows_per_file)
+                os.fsync(folder)
+                _name(fresh if rows_per_file is not None else parts[0], target)
         finally:
             _remove(fresh)
     except OSError as error:
@@ -84,7 +75,7 @@ def export(source: RecordSource, target: Path, rows_per_file: int | None = None)
         raise LocalFault(
             f"{target} can't be written ({error.strerror or error}): make room, or choose another --out"
         ) from error
-    return ParquetTable(source, target, statuses, parts)
+    return ParquetTable(source, target, statuses, None if rows_per_file is None else len(parts))
 
 
 def check_is_free(target: Path) -> None:
@@ -117,22 +108,22 @@ def _remove(fresh: Path) -> None:
 def _remove_what_kills_left(target: Path) -> None:
     """Removes unfinished files and folders of killed exports. One that is still being written is locked, and stays."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_FRESH}"):
-        with contextlib.suppress(OSError, LocalFault), _opened(left) if left.is_dir() else open_to_read(left) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError), _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
             _remove(left)
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def _locked(path: Path, how: int) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
+        fcntl.flock(fd, how)
         yield fd
     finally:
         os.close(fd)
 
 
-def _write_parts(fresh: Path, source: RecordSource, statuses: Counter[str], rows_per_file: int) -> int:
-    """Writes the folder's files and returns how many there are."""
+def _write_parts(fresh: Path, source: RecordSource, statuses: Counter[str], rows_per_file: int | None) -> list[Path]:
+    """Writes the folder's files, one of all rows without a limit, and returns them."""
     parts: list[Path] = []
     for rows in _cut(_rows_of(source), rows_per_file):
         if len(parts) == _PARTS_MAX:
@@ -143,17 +134,17 @@ def _write_parts(fresh: Path, source: RecordSource, statuses: Counter[str], rows
         parts.append(fresh / f"part-{len(parts):05}")
         with parts[-1].open("xb") as file:
             _write(file, source, rows, statuses)
-    # Only now, since a pattern like `tables/*/*.parquet` finds hidden folders too.
-    for part in parts:
-        part.rename(part.with_suffix(".parquet"))
-    return len(parts)
+    if rows_per_file is not None:
+        # Only now, since a pattern like `tables/*/*.parquet` finds hidden folders too.
+        parts = [part.rename(part.with_suffix(".parquet")) for part in parts]
+    return parts
 
 
-def _cut(rows: Iterator[dict[str, Any]], rows_per_file: int) -> Iterator[Iterator[dict[str, Any]]]:
+def _cut(rows: Iterator[dict[str, Any]], rows_per_file: int | None) -> Iterator[Iterator[dict[str, Any]]]:
     """Yields the rows of each file, to be taken before the next one's. The first file has none if there are none."""
     yield islice(rows, rows_per_file)
     for row in rows:
-        yield chain((row,), islice(rows, rows_per_file - 1))
+        yield islice(chain((row,), rows), rows_per_file)
 
 
 def _write(file: BinaryIO, source: RecordSource, rows: Iterator[dict[str, Any]], statuses: Counter[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...engine.call import WEB
-from ...format import by_kind, clock, dollars, rate_text
+from ...format import by_kind, clock, dollars, figure_text, rate_text
 from ...report.text import cut, printable
 from .bottleneck import CONCURRENCY, CPU, LEASE, POLITENESS, RETRY, SHARED, WaitShare
 from .painter import PaintedLine, TextPiece, bar_line, cropped, packed
@@ -21,6 +21,7 @@ _WORDS = {
     "requests": "the quota of requests",
     "tokens": "the quota of tokens",
     CONCURRENCY: "a free place",
+    "back-off": "the rate that the provider accepts",
     RETRY: "the next attempt",
     LEASE: "another process that asks the same",
     SHARED: "the shared cache",
@@ -40,6 +41,7 @@ def plain_line(view: RunView) -> str:
         *_money(view),
         *([f"{clock(view.left_s)} left"] if view.left_s is not None and view.done < view.total else []),
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
+        *_found(view),
         *_troubles(view),
     ]
     return " | ".join(parts)
@@ -76,6 +78,8 @@ def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[Pa
     if view.waits and not is_last:
         waits = [TextPiece(_share(share), "faint") for share in view.waits[1:_WAITS_SHOWN]]
         lines += packed([TextPiece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)
+    if not is_last:
+        lines += packed([TextPiece(text, "faint") for text in _found(view)], width)
     lines += packed([TextPiece(text, "bad") for text in _troubles(view)], width)
     if len(view.lanes) > 1:
         lines += _lane_lines(view.lanes, width)
@@ -99,6 +103,19 @@ def percent(view: RunView) -> str:
 
 def _share(share: WaitShare) -> str:
     return f"{_WORDS.get(share.reason, share.reason)} {share.share:.0%}"
+
+
+def _found(view: RunView) -> list[str]:
+    """Returns what lanes without a known quota found out about themselves."""
+    texts = []
+    for lane in view.lanes[:LANES_SHOWN]:
+        name = f"{printable(lane.model)}: " if len(view.lanes) > 1 else ""
+        match lane.found:
+            case ("refused", per_s):
+                texts.append(f"{name}{figure_text(per_s)}/s, the provider refuses more")
+            case ("slow", most):
+                texts.append(f"{name}answers get slower beyond {most:,.0f} in flight")
+    return texts
 
 
 def _money(view: RunView) -> list[str]:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ...engine.attempts.money import CostBudget
 from ...engine.call import WEB
 from ...engine.events import Event, Kind
+from ...engine.lanes.growth import Found
 from ...engine.lanes.lane_queue import LaneQueue
 from ...engine.prices import Price
 from ...engine.scheduler import Route
@@ -36,7 +37,7 @@ _FREE = Price(0.0, 0.0)
 
 class LaneView(Struct, frozen=True):
     """One lane at one look. `per_s` counts finished calls per second. `stopped`: why it stopped, empty: it has not.
-    `lost`: keys that have stopped while others go on."""
+    `lost`: keys that have stopped while others go on. `found`: that of its `LaneQueue`."""
 
     model: str
     done: int
@@ -46,6 +47,7 @@ class LaneView(Struct, frozen=True):
     waits: tuple[WaitShare, ...]
     stopped: str
     lost: tuple[str, ...] = ()
+    found: tuple[Found, float] = ("", 0.0)
 
 
 class RunView(Struct, frozen=True):
@@ -234,6 +236,7 @@ class RunProgress:
             shares(counts.spans),
             "" if stop is None else stop.reason,
             () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
+            ("", 0.0) if route is None or stop is not None else route.lane.found,
         )
 
     def _spent(self) -> float | None:

@@ -138,14 +138,32 @@ class ModelFigures(Struct, frozen=True, kw_only=True):
     cut: int = 0
 
 
+class LoadClient(Struct, frozen=True):
+    """One of several workers that sent calls: how many, how late they were begun and its loop's lag (99th percentiles,
+    in seconds), and its CPU in shares of a core. `clock_offset_s` is by how much its clock was ahead of the
+    driver's, which `clock_error_s` bounds; due times were corrected by it."""
+
+    name: str
+    calls: Count
+    late_p99_s: float
+    lag_p99_s: float
+    cpu_peak: float
+    cpu_mean: float
+    clock_offset_s: float
+    clock_error_s: float
+    is_bottleneck: bool
+
+
 class Client(Struct, frozen=True):
     """The load of the program that measured: its loop's lag in seconds (99th percentile), and its CPU in shares of a
-    core. `reasons` say why it was the bottleneck; without any, the figures are the server's."""
+    core. `reasons` say why it was the bottleneck; without any, the figures are the server's. `workers`: those that sent
+    the calls, of which lag and `cpu_peak` are the highest; empty: one process did."""
 
     reasons: tuple[str, ...]
     lag_p99_s: float
     cpu_peak: float
     cpu_mean: float
+    workers: tuple[LoadClient, ...] = ()
 
     @property
     def is_bottleneck(self) -> bool:

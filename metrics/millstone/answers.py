@@ -124,6 +124,8 @@ class AnswerTally:
         self._places: dict[tuple[str, int, str, str | None], int] = {}
         self._lists: dict[tuple[str, tuple[str, ...]], int] = {}
         self._names: dict[str, str] = {}
+        # What `models` returned last, with the number of its answers.
+        self._made: tuple[int, list[AnswerRows]] = (0, [])
 
     def __repr__(self) -> str:
         answers = sum(len(columns.place) for columns in self._columns.values())
@@ -164,9 +166,12 @@ class AnswerTally:
 
     def models(self, pairs: Iterable[Pair] = ()) -> list[AnswerRows]:
         """Returns every pair's answers, in order of name; `pairs` as in `names`."""
-        places, lists, names = self._place_table(), self._argument_lists(), self.names(pairs)
-        rows = [self._answers(names[pair], pair, columns, places, lists) for pair, columns in self._columns.items()]
-        return sorted(rows, key=lambda answers: answers.name)
+        count, names = sum(len(columns.place) for columns in self._columns.values()), self.names(pairs)
+        if count != self._made[0]:
+            places, lists = self._place_table(), self._argument_lists()
+            made = [self._answers(names[pair], pair, columns, places, lists) for pair, columns in self._columns.items()]
+            self._made = count, made
+        return sorted((replace(rows, name=names[rows.pair]) for rows in self._made[1]), key=lambda rows: rows.name)
 
     def names(self, pairs: Iterable[Pair] = ()) -> dict[Pair, str]:
         """Returns each pair's name in scores. `pairs` are further ones that may have no answer yet."""

@@ -6,12 +6,13 @@ says so. The rules themselves are in `silence`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from ...format import count_text, first_of, part_of
 from ..read_in_part import ReadInPart
+from .baselines import RefusedIssue, issues_often_refused
 from .counts import ModelCounts
 from .letters import Letters, letters, letters_remarks
 from .openness import STANCES
@@ -35,8 +36,9 @@ _NAMED = 3
 @dataclass(frozen=True)
 class Coverage:
     """Counts of a model's answers: all, cut off and refused (None: unknown), Other, cut off or Other; of its baseline
-    answers, all and Other; the number of issues with a score, and the reason of each issue without. `is_worthless`:
-    half of the answers or more are cut off or Other. `letters` are those of the readable counts."""
+    answers, all and Other, and the issues with more than 30% Other among them; the number of issues with a score, and
+    the reason of each issue without. `is_worthless`: half of the answers or more are cut off or Other. `letters` are
+    those of the readable counts."""
 
     answers: int
     cut: int | None
@@ -45,6 +47,7 @@ class Coverage:
     cut_or_other: int
     baseline: int
     baseline_other: int
+    often_refused: Sequence[RefusedIssue]
     scored: int
     unscored: Mapping[str, str]
     is_worthless: bool
@@ -72,6 +75,7 @@ def coverage(counts: ModelCounts, readable: ReadableCounts) -> Coverage:
         cut_or_other=cut_or_other(counts),
         baseline=int(counts.pooled[:, 0].sum()),
         baseline_other=int(counts.pooled[:, 0, _OTHER].sum()),
+        often_refused=issues_often_refused(counts),
         scored=int(openness_of(readable.counts).is_scored.sum()),
         unscored=readable.unscored,
         is_worthless=measured_nothing(counts),

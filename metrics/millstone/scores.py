@@ -19,12 +19,13 @@ from ..statistics.intervals import interval_entry
 from .answers import AnswerReading, AnswerTally
 from .counts import ModelCounts, counts_of
 from .coverage import coverage, remarks, unmeasured
+from .figures import COMPANIONS, SCORED
 from .gaps import Gaps, Shape, gaps, inferred
 from .open_minded import open_minded_issues
 from .openness import CASES, STANCES, Counts, is_complete, issue_interval, mean_over_issues
 from .silence import ReadableCounts, Silence, heard, issue_scores, openness_of, plan_of
 
-KINDS = ("om", "om_pro_share", "om_no_flip")
+KINDS = ("om", *COMPANIONS)
 # OM without the issues that the published scores leave out, of models that were asked about some of them.
 OM_ALL_BUT_THREE = "om_all_but_three"
 
@@ -76,12 +77,12 @@ def _add_gaps(entry: dict[str, Any], gaps: Gaps) -> None:
 
 def _unanswered(shape: Shape) -> dict[str, Any]:
     """Returns the entry of a model that was asked but has no answer."""
-    counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
+    counted = {"answers": 0, **{each.key: 0 if each.kind == "count" else None for each in SCORED}}
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
     unscored |= {"open_minded": None, "open_minded_of": 0}
     ranked = {**interval_entry(None, "issues"), "ranks": dict.fromkeys(KINDS)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
-    rest: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
+    rest: dict[str, Any] = {"refused": 0, "stance_disagreements": 0, "remarks": [], "complete": False, "issues": {}}
     return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **rest, **gap}
 
 
@@ -151,7 +152,7 @@ def _model_entry(counts: ModelCounts, kept: ReadableCounts, gone: set[str]) -> d
     entry["open_minded"] = open_minded.by_stance if open_minded.compared else None
     entry["open_minded_of"] = open_minded.compared
     entry["ranks"] = {}
-    entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
+    entry |= {"answers": covered.answers, **{figure.key: figure.of(covered) for figure in SCORED}}
     entry["letters"] = asdict(covered.letters) if covered.letters else None
     entry["read_in_part"] = to_builtins(covered.reads)
     entry["remarks"] = list(remarks(counts.model, covered))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from .distributions import LEVEL
 from .shares import share_interval
 
 Interval = tuple[float, float]
@@ -46,7 +47,7 @@ class Agreement:
         return f"<Agreement [Labelled: {self.count}, Agreed: {self.agreed}, Kappa: {kappa}]>"
 
 
-def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), level: float = 0.95) -> Agreement:
+def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), level: float = LEVEL) -> Agreement:
     """Returns the agreement of pairs of labels for the same thing. `labels` come first in the table, in this order;
     others follow, sorted."""
     if not 0 < level < 1:

@@ -10,10 +10,9 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from .distributions import t_p_value
+from .distributions import LEVEL, t_p_value
 from .intervals import (
     LEAST_SHARES,
-    LEVEL,
     Bounds,
     Interval,
     Values,

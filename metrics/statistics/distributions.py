@@ -1,6 +1,6 @@
 """Student's t and the beta distribution, by the regularised incomplete beta function; numpy has none of these.
 
-Owns these formulas alone.
+Owns these formulas and the level of all intervals.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import exp, lgamma, log, log1p
 
+LEVEL = 0.95
 _TINY = 1e-300
 _MOST_STEPS = 10_000
 

@@ -16,13 +16,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from .distributions import t_p_value, t_quantile
+from .distributions import LEVEL, t_p_value, t_quantile
 from .shares import effective_number, share_interval
 
 Values = NDArray[np.float64]
 Bounds = tuple[float, float]
 
-LEVEL = 0.95
 # Simulated (docs/intervals.md): below 10 clusters too many intervals miss, from 30 on few enough.
 LEAST_CLUSTERS, ENOUGH_CLUSTERS = 10, 30
 # The range of shares.

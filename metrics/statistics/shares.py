@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from .distributions import beta_quantile, incomplete_beta, t_quantile
+from .distributions import LEVEL, beta_quantile, incomplete_beta, t_quantile
 
 # Fewer successes than this are none, of a number that is not whole.
 _ROUNDING = 1e-9
 
 
-def share_interval(successes: float, number: float, level: float = 0.95) -> tuple[float, float]:
+def share_interval(successes: float, number: float, level: float = LEVEL) -> tuple[float, float]:
     """Returns the exact interval (Clopper and Pearson) of a share: `successes` of `number` independent things, which
     need not be whole numbers; 0 to 1 of none. It holds every true share at least as often as `level` says."""
     if not 0 <= successes <= number:
@@ -27,7 +27,7 @@ def _lower_end(successes: float, number: float, level: float) -> float:
     return beta_quantile((1 - level) / 2, successes, number - successes + 1) if successes > _ROUNDING else 0.0
 
 
-def effective_number(share: float, error: float, rarer: int, clusters: int, level: float = 0.95) -> float:
+def effective_number(share: float, error: float, rarer: int, clusters: int, level: float = LEVEL) -> float:
     """Returns how many independent things give a share as precisely as these clusters (Korn and Graubard, 1998).
 
     error: the standard error of the share, from the clusters' own shares.
@@ -48,7 +48,7 @@ def sign_test(ahead: int, behind: int) -> float:
     return min(1.0, 2 * incomplete_beta(0.5, more, min(ahead, behind) + 1)) if more else 1.0
 
 
-def paired_difference(ahead: int, behind: int, number: int, level: float = 0.95) -> tuple[float, float]:
+def paired_difference(ahead: int, behind: int, number: int, level: float = LEVEL) -> tuple[float, float]:
     """Returns the interval of the difference of two shares over the same `number` things: `ahead` of them favour the
     first, `behind` the second.
 

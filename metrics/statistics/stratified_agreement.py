@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .agreement import Interval
+from .distributions import LEVEL
 from .shares import share_interval
 
 Cell = tuple[str, str]
@@ -80,7 +81,7 @@ class SingleLabelAgreement:
     """The agreement on whether the label applies."""
 
 
-def stratified_agreement(strata: Iterable[StratumPairs], level: float = 0.95) -> StratifiedAgreement:
+def stratified_agreement(strata: Iterable[StratumPairs], level: float = LEVEL) -> StratifiedAgreement:
     """Returns the agreement in the population of these strata."""
     every = list(strata)
     labelled = [stratum for stratum in every if stratum.pairs]
@@ -110,7 +111,7 @@ def stratified_agreement(strata: Iterable[StratumPairs], level: float = 0.95) ->
     return StratifiedAgreement(population, covered, agreed, kappa, ends)
 
 
-def single_label_agreement(strata: Iterable[StratumPairs], label: str, level: float = 0.95) -> SingleLabelAgreement:
+def single_label_agreement(strata: Iterable[StratumPairs], label: str, level: float = LEVEL) -> SingleLabelAgreement:
     """Returns the agreement on one label in the population of these strata."""
     every = [
         StratumPairs(stratum.size, [(_or_other(pair[0], label), _or_other(pair[1], label)) for pair in stratum.pairs])

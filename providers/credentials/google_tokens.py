@@ -6,11 +6,9 @@ no redirect, never retries, and names no secret in an error. Knows no model and 
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import socket
-import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -219,6 +217,9 @@ def _http(
 
     Raises NoToken for failures that may pass: google-auth would retry them itself, and retries have one owner here.
     """
+    import http.client  # here, since every plan loads this module and none sends a request
+    import urllib.request
+
     host, scheme = urlsplit(url).netloc, urlsplit(url).scheme
     if scheme not in ("http", "https") or not host:
         raise Unreachable(f"the address {without_secrets(url)!r} can't be reached", is_final=False)

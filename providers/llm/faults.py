@@ -7,6 +7,7 @@ clock but the response's own Date.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Container
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import Any
@@ -21,54 +22,53 @@ from .errors import ErrorBody, error_in
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _REFUSAL_STATUSES = (200, 400, 403, 422)
 
-# What an HTTP status means if the body says nothing more precise.
 _DEAD_KEY = Fault("rejected", "", "confirm")
+_UNPAID = Fault("rate_limited", "the account can't pay: ", "stop")
+_THROTTLED = Fault("rate_limited", "", "throttle")
 _BROKEN = Fault("server_error", "", "retry")
-_FULL = Fault("server_error", "", "retry", is_full=True)
-_OVERLOADED = structs.replace(_FULL, cuts_rate=True)
-_BEHIND_A_GATEWAY = Fault("server_error", "", "retry", is_billed_maybe=True)
 _REJECTED = Fault("rejected", "", "never")
-MEANINGS = {
-    401: _DEAD_KEY,
-    403: _DEAD_KEY,
-    408: _BROKEN,
-    409: _BROKEN,
-    498: _OVERLOADED,  # Groq's flexible tier is full
-    500: _BROKEN,
-    502: _BEHIND_A_GATEWAY,
-    503: _FULL,  # Gemini's word for having no room
-    504: _BEHIND_A_GATEWAY,
-    520: _BEHIND_A_GATEWAY,  # Cloudflare: the answer was broken, or
-    524: _BEHIND_A_GATEWAY,  # did not come in time
-    529: _OVERLOADED,  # and Anthropic's
-}
+_ANY = range(1 << 16)
+# What an error means: by its status, and by what its body says at which status (None: whatever it says); the first row
+# that fits. The status and the message are added to the detail, and what depends on the response.
+MEANINGS: tuple[tuple[Container[int], Callable[[ErrorBody, int], bool] | None, Fault], ...] = (
+    (range(300, 400), None, Fault("redirect", "", "stop")),
+    ((402,), lambda error, _: error.is_budget_in_flight, _THROTTLED),
+    ((402,), None, _UNPAID),
+    (_ANY, ErrorBody.is_empty_account, _UNPAID),
+    ((429,), lambda error, _: not error.is_too_large_for_quota, _THROTTLED),
+    ((401, 403), None, _DEAD_KEY),
+    ((400,), lambda error, _: error.is_dead_key, _DEAD_KEY),
+    # 498: Groq's flexible tier is full; 529: Anthropic has no room.
+    ((498, 529), None, structs.replace(_BROKEN, is_full=True, cuts_rate=True)),
+    # Gemini's word for having no room.
+    ((503,), None, structs.replace(_BROKEN, is_full=True)),
+    # Behind a gateway. 520 is Cloudflare's: the answer was broken; 524: it did not come in time.
+    ((502, 504, 520, 524), None, structs.replace(_BROKEN, is_billed_maybe=True)),
+    ((408, 409), None, _BROKEN),
+    (range(500, _ANY.stop), None, _BROKEN),
+    (_ANY, None, _REJECTED),
+)
 
 
 def fault_of(response: Response, error: ErrorBody | None = None) -> Fault:
     """Returns the fault of an error response by its status; for a 200, by the status in its body, else as a 500. The
     error is that in its body if none is given."""
     error = error or error_in(response.body)
-    status = response.status
-    if status == 200:
-        status = error.status or 500
-    detail = f"{response.status}: {error.message}"
-    if 300 <= status < 400:
+    status = response.status if response.status != 200 else error.status or 500
+    fault = meaning = next(
+        fault for statuses, says, fault in MEANINGS if status in statuses and (not says or says(error, response.status))
+    )
+    detail = f"{fault.detail}{response.status}: {error.message}"
+    if fault.kind == "redirect":
         where = with_shown_addresses(response.headers.get("location", "elsewhere"))
-        return Fault(
-            "redirect", f"{status}: the address redirects to {where}: another --base-url is wanted", "stop", status
-        )
-    if status == 402 and error.is_budget_in_flight:
-        return _throttled(response, error, status, detail)
-    if status == 402 or error.is_empty_account(response.status):
-        return Fault("rate_limited", f"the account can't pay: {detail}", "stop", status)
-    if status == 429 and not error.is_too_large_for_quota:
-        return _throttled(response, error, status, detail)
-    meaning = MEANINGS.get(status, _BROKEN if status >= 500 else _REJECTED)
-    if status == 400 and error.is_dead_key:
-        meaning = _DEAD_KEY
-    if meaning is _REJECTED and (advice := _advice_on(error, status)):
+        detail = f"{status}: the address redirects to {where}: another --base-url is wanted"
+    elif meaning is _THROTTLED:
+        wait = retry_after_s(response.headers)
+        wait = error.again_in_s if wait is None else wait
+        fault = structs.replace(fault, retry_after_s=wait, cuts_rate=wait is None, is_full=error.is_full)
+    elif meaning is _REJECTED and (advice := _advice_on(error, status)):
         detail = f"{detail} ({advice})"
-    return structs.replace(meaning, detail=detail, status=status)
+    return structs.replace(fault, detail=detail, status=status)
 
 
 def refusal_or_fault(response: Response, error: ErrorBody | None = None) -> Reply | Fault:
@@ -133,13 +133,6 @@ def broken_answer(why: str) -> Fault:
 def empty_answer(what: str, usage: Usage | None) -> Fault:
     tokens = None if usage is None else usage.tokens
     return Fault("empty", f"200 with {what}", "retry", 200, quota="settle", is_repeated_once=True, usage_tokens=tokens)
-
-
-def _throttled(response: Response, error: ErrorBody, status: int, detail: str) -> Fault:
-    wait = retry_after_s(response.headers)
-    if wait is None:
-        wait = error.again_in_s
-    return Fault("rate_limited", detail, "throttle", status, wait, cuts_rate=wait is None, is_full=error.is_full)
 
 
 def retry_after_s(headers: dict[str, str]) -> float | None:

@@ -23,6 +23,7 @@ _TITLE_MAX = 300
 # Fewer characters than this from a page with far more text are not its main text.
 _SHORT = 200
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]+")
+_CONTROL_BYTES = bytes(code for code in (*range(0x20), 0x7F) if code not in b"\t\n\r")
 _SPACES = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
@@ -100,14 +101,21 @@ def _tidied(text: str) -> str:
 
 def _from_text(data: bytes, content_type: str, *, is_html: bool) -> PageText:
     text = decoded(data, content_type)
-    return _from_html(_CONTROLS.sub("", text)) if is_html else PageText("ok", text)
+    return _from_html(_without_controls(text)) if is_html else PageText("ok", text)
 
 
-def _from_html(page: str) -> PageText:
+def _without_controls(page: str) -> bytes:
+    """Returns a page as UTF-8 without what _CONTROLS removes from a text, which would take ten times as long here."""
+    data = page.encode("utf-8", "ignore").translate(None, _CONTROL_BYTES)
+    return data.replace(b"\xef\xbf\xbe", b"").replace(b"\xef\xbf\xbf", b"")
+
+
+def _from_html(page: bytes) -> PageText:
     text, title, detail = "", "", ""
-    parser = html.HTMLParser(encoding="utf-8")
+    # Comments and instructions to programs are no text: a tree without them is smaller.
+    parser = html.HTMLParser(encoding="utf-8", collect_ids=False, remove_comments=True, remove_pis=True)
     try:
-        tree = html.document_fromstring(page.encode("utf-8", "replace"), parser=parser)
+        tree = html.document_fromstring(page, parser=parser)
         title = _title_of(tree)
         if parser.error_log.filter_from_fatals():
             detail = "nested too deeply to find its main text: the whole page"  # the parser dropped what lies deeper
@@ -120,7 +128,7 @@ def _from_html(page: str) -> PageText:
     if len(text) >= _SHORT:
         return PageText("ok", text, title)
     plain = _Plain()
-    plain.feed(page)
+    plain.feed(page.decode())
     plain.close()
     everything = plain.text()
     if everything and (not text or len(everything) > 2 * len(text) + 40):

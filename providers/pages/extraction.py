@@ -15,7 +15,7 @@ from .robots_rules import RobotsVerdict, judge
 from .workers import MEMORY_MAX, TaskBreakdown, TaskError, Workers, WorkerSpec
 
 # Increased whenever the same bytes may give another text, or stored texts are no longer reliable.
-OUR_VERSION = 2
+OUR_VERSION = 3
 EXTRACTION_S = 8.0
 ROBOTS_S = 2.0
 WORKERS = 2

@@ -7,12 +7,15 @@ import math
 import pytest
 from msgspec import structs
 
-from millstream.engine.lane import CONCURRENCY_DEFAULT, Lane
+from millstream.engine.lane import CONCURRENCY_DEFAULT, GROWN_MOST, Lane
 
 
 def test_an_undeclared_quota_is_none_and_the_rest_has_defaults() -> None:
     lane = Lane("a/b")
-    assert (lane.rpm, lane.tpm, lane.concurrency, lane.timeout_s) == (None, None, CONCURRENCY_DEFAULT, 600.0)
+    assert (lane.rpm, lane.tpm, lane.concurrency, lane.timeout_s) == (None, None, None, 600.0)
+    # Without any quota the lane finds out itself how many it can have.
+    assert (lane.in_flight_most, Lane("a/b", rpm=60).in_flight_most) == (GROWN_MOST, CONCURRENCY_DEFAULT)
+    assert Lane("a/b", concurrency=7).in_flight_most == 7
 
 
 @pytest.mark.parametrize("name", ["rpm", "tpm"])

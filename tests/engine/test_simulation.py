@@ -78,7 +78,7 @@ class SlotKept(World):
     async def open(self, number: int) -> AsyncIterator[Bench]:
         async with super().open(number) as bench:
             for model in self.models.values():
-                if model.lane.concurrency > 1:
+                if model.lane.in_flight_most > 1:
                     await admit(bench.lane(model.lane.model))
             yield bench
 

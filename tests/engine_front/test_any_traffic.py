@@ -136,7 +136,7 @@ class Traffic:
     def check(self, server: ChatServer, statistics: ms.Statistics) -> None:
         assert (statistics.in_flight, statistics.reserved, statistics.lanes[0].queued) == (0, 0.0, 0)
         assert len(self.seen) == self.wanted
-        assert 1 <= self.peak <= self.lane.concurrency
+        assert 1 <= self.peak <= self.lane.in_flight_most
         times = [asked.at for asked in server.asked]
         worst = max(sum(at <= other < at + 60.0 for other in times) for at in times)
         assert self.lane.rpm is None or worst <= self.lane.rpm

@@ -58,7 +58,7 @@ def provider_of(folder: Path) -> tuple[str, int]:
 def is_listening(address: tuple[str, int]) -> bool:
     try:
         socket.create_connection(address, timeout=1).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):
         return False
     return True
 
@@ -81,6 +81,16 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Done]:
     return home, demo(home, "--limit", "1"), demo(home, "--limit", "1")
 
 
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """The folder of a demo that ctrl-C ended, and its end."""
+    home = tmp_path_factory.mktemp("interrupted")
+    process = started(home)
+    folder = wait_until_running(process, home)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+    return folder, finish(process)
+
+
 @pytest.mark.long
 def test_every_prompt_of_four_models_is_answered_once(twice: tuple[Path, Done, Done]) -> None:
     home, done, _ = twice
@@ -100,6 +110,7 @@ def test_the_personas_know_the_generated_set(twice: tuple[Path, Done, Done]) -> 
     assert scores_of(folder / "open")["millstone"]["models"]["sim/open"]["om_pro_share"] > 20
 
 
+@pytest.mark.long
 def test_conversations_are_held_with_sources_of_the_simulated_web(twice: tuple[Path, Done, Done]) -> None:
     home, _, _ = twice
     folder = folders(home)[0]
@@ -115,6 +126,7 @@ def test_conversations_are_held_with_sources_of_the_simulated_web(twice: tuple[P
     assert "Chameleon: 3 models in 1 conversation" in page and "MillStone: 4 models" in page
 
 
+@pytest.mark.long
 def test_it_ends_with_the_scores_and_where_the_files_are(twice: tuple[Path, Done, Done]) -> None:
     home, done, _ = twice
     folder = folders(home)[0]
@@ -123,13 +135,14 @@ def test_it_ends_with_the_scores_and_where_the_files_are(twice: tuple[Path, Done
     assert str(folder) in done.err.splitlines()[0]
 
 
-def test_the_quotas_are_declared_so_that_lanes_are_at_work(twice: tuple[Path, Done, Done]) -> None:
-    home, _, _ = twice
-    lanes = tomllib.loads((folders(home)[0] / "run.toml").read_text())["lanes"]
+def test_the_quotas_are_declared_so_that_lanes_are_at_work(interrupted: tuple[Path, Done]) -> None:
+    folder, _ = interrupted
+    lanes = tomllib.loads((folder / "run.toml").read_text())["lanes"]
     assert set(lanes) == {*MODELS, "sim/steady", "sim/judge"}
     assert all(lane["rpm"] > 0 and lane["tpm"] > 0 and lane["concurrency"] == 256 for lane in lanes.values())
 
 
+@pytest.mark.long
 def test_the_second_time_it_answers_from_the_cache_into_a_new_folder_and_says_so(
     twice: tuple[Path, Done, Done],
 ) -> None:
@@ -145,16 +158,14 @@ def test_the_second_time_it_answers_from_the_cache_into_a_new_folder_and_says_so
     assert provider_of(one) != provider_of(other)
 
 
+@pytest.mark.long
 def test_the_provider_ends_with_the_demo(twice: tuple[Path, Done, Done]) -> None:
     home, _, _ = twice
     assert [is_listening(provider_of(folder)) for folder in folders(home)] == [False, False]
 
 
-def test_ctrl_c_ends_both_and_what_is_in_flight_is_still_answered(tmp_path: Path) -> None:
-    process = started(tmp_path)
-    folder = wait_until_running(process, tmp_path)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-    done = finish(process)
+def test_ctrl_c_ends_both_and_what_is_in_flight_is_still_answered(interrupted: tuple[Path, Done]) -> None:
+    folder, done = interrupted
     assert done.code == 130, done.err
     assert not is_listening(provider_of(folder))
     ids = ids_of(folder / "open")

@@ -43,7 +43,7 @@ SHORT = (
     ("cache import", 300),
     ("export", 64),
 )
-SHORT_OF_FILES = (("run", 0), ("run again", 3))
+SHORT_OF_FILES = (("run", 0), ("run again", 3), ("cache export", 1))
 FREE_KIB = (0, 4, 64, 300, 1_100)
 DISK = 24 << 20
 

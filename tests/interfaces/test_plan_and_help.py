@@ -44,6 +44,18 @@ def test_a_plan_counts_prompts_tokens_cost_and_time_and_sends_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_plan_says_whether_workers_make_the_run_faster(cli: CommandLine) -> None:
+    plan = ("plan", "millstone", *SMALL, "--model", "sim/open", "--rpm", "11", "--workers", "4")
+    assert (
+        "workers: 4 do not help: the quota of 11 requests a minute of sim/open (120 s) bounds this run"
+        in cli(*plan).out
+    )
+    (run,) = json.loads(cli(*plan, "--json").out)["runs"]
+    assert (run["workers"]["count"], run["workers"]["helps"]) == (4, False)
+    (run,) = json.loads(cli(*plan[:-2], "--json").out)["runs"]
+    assert run["workers"] is None
+
+
 @pytest.mark.parametrize(
     ("extra", "times", "written"),
     [

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from command_line import SMALL, Done, Provider, lines_of, run_command
-from planted import DERIVED, DOCUMENTS, JOURNALS, Change, plant
+from planted import DERIVED, DOCUMENTS, JOURNALS, Change, plant, write_document
 from torture import SEED, record, times
 
 from millstream.engine.runs.journal import read_lines, sealed
@@ -69,6 +69,7 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
             *("specification.prompt_version", "specification.draw_version", "specification.endpoints"),
             *("specification.prompt", "specification.score", "specification.data", "specification.lines"),
             *("specification.judging", "specification.benchmark", "specification.max_tokens"),
+            "specification.citations",
         ),
         "the hash is computed again after the forgery": ("manifest_hash", "specification_hash"),
     },
@@ -157,6 +158,16 @@ def meaning(path: Path) -> Any:
     return json.loads(path.read_bytes()) if path.exists() else None
 
 
+def test_a_reading_of_stances_that_there_is_not_is_found(runs: list[Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs[0], tmp_path / "run"))
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["specification"]["stance"] = "papers"
+    write_document(folder / "manifest.json", manifest)
+    done = run_command(tmp_path, "verify", "run")
+    assert done.code == 5
+    assert "manifest.json has the stance reading papers, expected paper or careful" in done.out
+
+
 def test_a_task_without_its_records_is_no_crash_and_names_them(task: Path) -> None:
     (task / "records.jsonl").unlink()
     done = run_command(task.parent, "verify", "run")
@@ -164,6 +175,15 @@ def test_a_task_without_its_records_is_no_crash_and_names_them(task: Path) -> No
     # Three rows, three trials each.
     assert "manifest.json: counts 9 records and 0 failures; records.jsonl holds 0, failures.jsonl 0" in done.out
     assert "scores.json: can't be compared: " in done.out and "records.jsonl" in done.out
+
+
+def test_judgements_without_the_records_they_are_of_are_no_crash(judgements: Path) -> None:
+    (judgements / "records.jsonl").unlink()
+    done = run_command(judgements.parent, "verify", "run")
+    assert done.code == 5
+    assert "judgements.jsonl: not compared with the records: run/records.jsonl is not there" in done.out
+    again = run_command(judgements.parent, "judge", "run", "--judge", "sim/steady", "--cache", "cache", "--no-progress")
+    assert again.code == 5 and "run/records.jsonl is not there: bring it back" in again.err
 
 
 def reseal(folder: Path, **values: object) -> None:

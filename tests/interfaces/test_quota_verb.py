@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider
 
 from millstream import Call, Engine, Lane, Settings
 from millstream.configuration.errors import WRONG_USAGE
+from millstream.engine.lanes.lane_files import Reached
 from millstream.fixtures.provider import AccountQuota, ModelProvider, Options
+from millstream.interfaces.cli.quotas import KnownLane, as_json, tell
 from millstream.providers.table import Provider as Row
 
 KEYS = {"LAB_KEY": "sk-canary-one-5f60718293a4", "LAB_KEY_2": "sk-canary-two-9d2e1b8c4e5f"}
@@ -96,13 +99,22 @@ def test_lanes_that_a_cache_was_used_with_are_told_without_any_configuration(cli
 def test_where_nothing_is_known_that_is_said(cli: CommandLine) -> None:
     told = cli("quota", "sim/open", "--cache", "cache")
     assert told.code == 0
-    assert "sim/open: no quota is declared and none was learned: it sends as fast as 128 calls" in told.out
+    assert "sim/open: no quota is declared and none was learned: it begins with 16, and has more calls" in told.out
     none = cli("quota", "--cache", "cache")
     assert (none.code, none.out) == (
         0,
         "no lane is known: none is declared, and none was used in the last day with cache\n",
     )
     assert cli("quota", "--json", "--cache", "cache").out == '{\n  "lanes": []\n}\n'
+
+
+def test_a_lane_that_found_its_own_pace_says_where_it_begins() -> None:
+    reached = Reached(64, 12.34, time.time() - 7_300)
+    lane = KnownLane("sim/open", "", "http://x", Lane("sim/open"), (), None, reached)
+    begins = "it begins with 64 at 12.3 a second, as found 2 h 2 min ago, and has more calls in flight, up to 1,024"
+    assert begins in tell([lane])
+    (known,) = as_json([lane])["lanes"]
+    assert known["reached"]["in_flight"] == 64 and 7_290 < known["reached"]["seconds_ago"] < 7_400
 
 
 def test_flags_declare_as_they_do_for_a_run(cli: CommandLine) -> None:

@@ -11,33 +11,18 @@ from typing import Any
 
 import pytest
 from command_line import Done, Provider, finish, start
+from ray_runs import GRID, PROMPTS, TALKS, records_of, scores_of
 from shared_server import SharedServer
 from simulated_outside import Outside
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.needs_benchmark("millstone"), pytest.mark.timeout(600)]
 
-GRID = ("run", "millstone", "--model", "sim/open", "--limit", "1", "--no-report", "--no-progress")
 WORKERS = ("--ray", "local", "--workers", "2")
-PROMPTS = 990
-# What differs between two runs of the same calls.
-OF_ONE_RUN = frozenset({"latency_ms", "answer_id", "crc"})
-OF_CONVERSATIONS = frozenset({"search_ms", "pages_ms", "fetched_at"})
 
 
 def grid(home: Path, name: str, provider: Provider, *more: str) -> Any:
     return start(home, *GRID, "--base-url", provider.base_url, "--cache", f"cache-{name}", "--out", name, *more)
-
-
-def records_of(folder: Path) -> dict[str, dict[str, Any]]:
-    lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
-    records = {line["id"]: {name: value for name, value in line.items() if name not in OF_ONE_RUN} for line in lines}
-    assert len(records) == len(lines)
-    return records
-
-
-def scores_of(folder: Path) -> Any:
-    return json.loads((folder / "scores.json").read_text())
 
 
 def workers_under(pid: int) -> list[int]:
@@ -92,17 +77,11 @@ def test_workers_that_die_cost_what_they_had_in_flight_at_most(running_provider:
 
 @pytest.mark.needs_benchmark("chameleon")
 def test_conversations_over_workers_are_those_without_them(running_outside: Outside, tmp_path: Path) -> None:
-    talks = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0")
-    size = ("--conversations", "3", "--turns", "3", "--pages", "4", "--no-progress", "--no-report")
     for name, more in (("plain", ()), ("ray", WORKERS)):
-        command = (*talks, *size, *running_outside.flags, "--cache", f"cache-{name}", "--out", name, *more)
+        command = (*TALKS, *running_outside.flags, "--cache", f"cache-{name}", "--out", name, *more)
         done = finish(start(tmp_path, *command, **running_outside.variables), 400)
         assert done.code == 0, done.err
-    plain, carried = (
-        {key: {name: value for name, value in record.items() if name not in OF_CONVERSATIONS} for key, record in each}
-        for each in (records_of(tmp_path / name).items() for name in ("plain", "ray"))
-    )
-    assert carried == plain
+    assert records_of(tmp_path / "ray") == records_of(tmp_path / "plain")
     assert scores_of(tmp_path / "ray") == scores_of(tmp_path / "plain")
 
 
@@ -132,6 +111,8 @@ def test_workers_share_answers_and_quotas_on_a_server(running_provider: Provider
     assert done.code == 0, done.err
     assert len(records_of(tmp_path / "run")) == PROMPTS == sum(running_provider.received().values())
     assert answers >= PROMPTS
+    # What both workers remark is told once.
+    assert done.err.count("writes nothing to its disk") == 1, done.err
 
 
 def test_an_address_without_a_cluster_is_named_at_once(running_provider: Provider, tmp_path: Path) -> None:

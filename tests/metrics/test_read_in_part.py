@@ -5,9 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millstream.engine.call import Call
-from millstream.engine.estimate import prompt_weight
+from millstream.engine.estimate import prompt_weight, weight_of
 from millstream.engine.pairs import Pair
 from millstream.metrics.read_in_part import ReadInPart, RunReads
 
@@ -81,3 +83,10 @@ def test_white_space_weighs_one_character_where_few_tokens_are_reported() -> Non
     assert prompt_weight(blank, tokens=50_000) == 50_007
     assert prompt_weight(Call("x/m", "word " * 1_000), tokens=1_000) == 5_000
     assert prompt_weight(Call("x/m", "法" * 10), tokens=10) == 40
+
+
+@given(
+    st.text(st.sampled_from("ab \n\t\x1c\x7f\u00a0\u2003’法")) | st.text(st.sampled_from("ab  \n\t\r\v\f\x1c\x1f\x7f"))
+)
+def test_the_weight_without_white_space_is_that_of_the_words_with_spaces_between(text: str) -> None:
+    assert prompt_weight(Call("x/m", text), tokens=0) == weight_of(" ".join(text.split()))

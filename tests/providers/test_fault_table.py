@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fault_table import BEGIN, END, HEAD, ROWS, FaultRow, main, table, with_table
+from fault_table import BEGIN, END, HEAD, ROWS, STATUSES, FaultRow, main, table, with_table
 
 from millstream.engine.endpoint import Response
-from millstream.providers.llm.faults import MEANINGS, fault_of
-
-STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
+from millstream.providers.llm.faults import fault_of
 
 
 @pytest.mark.parametrize("status", STATUSES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from endpoints import CANARY
 from mocks import LLMock, llmock
 
@@ -51,6 +52,7 @@ def test_a_declared_quota_is_kept_to_the_satisfaction_of_its_judge(tmp_path: Pat
         assert_is_clean(mock, RPM - 3 + 12)
 
 
+@pytest.mark.alone
 def test_a_quota_that_nobody_declared_is_learned_from_its_refusals_and_their_wait_is_kept(tmp_path: Path) -> None:
     """What nobody has told can only be learned by being refused. A clean client is refused for what was on its way
     before the first refusal came, here all twelve calls but the three that had room, and goes at the learned pace from

@@ -23,8 +23,9 @@ def test_every_client_has_a_row_and_every_part_its_figures(tmp_path: Path) -> No
     assert done.returncode in (0, 3), done.stderr
     lines = done.stdout.splitlines()
     rows = [line[:24].strip() for line in lines if line.count(" to ") == 3]
-    grid = ["floor, grid's lengths", "run millstone"]
-    assert rows == ["floor", "bare aiohttp", "ms.Engine", *grid, *grid], done.stdout
+    calls = ["floor", "bare aiohttp", "ms.Engine", "floor, grid's lengths", "run millstone"]
+    assert rows == [*calls, "floor", "cold", "from the cache", "asked again", "verify", "report"], done.stdout
+    assert sum(f"{number} in flight: " in done.stdout for number in ("500", "2,000", "10,000")) == 3
     assert "the grid of 990 prompts, from the command to printed scores" in lines
     assert [line.split()[0] for line in lines[-2:]] == ["run", "ask"]
 
@@ -33,4 +34,4 @@ def test_an_unknown_part_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "millstream.speed", "warm"]
     done = subprocess.run(command, env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=110)
     assert done.returncode == 2
-    assert "unknown part warm: name calls, grid, memory, frames" in done.stderr
+    assert "unknown part warm: name calls, grid, latency, memory, frames" in done.stderr

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from run_sink import RunSink
 
 from millstream.bench.evaluation.door.benchmark import RunBasis
+from millstream.bench.evaluation.door.served_rows import ScoredRun
 from millstream.bench.evaluation.running.journals import encode
 from millstream.bench.millstone.benchmark import BENCHMARK
 from millstream.bench.millstone.grid import Grid, GridItem
-from millstream.bench.millstone.options import Options
-from millstream.bench.millstone.records import record
+from millstream.bench.millstone.options import Options, Readings
+from millstream.bench.millstone.records import read, record
+from millstream.bench.millstone.recount import GridTally
 from millstream.bench.millstone.work import GridItems
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.pairs import Pair
 from millstream.engine.runs.run_folder import RunFolder
+from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.stance import Reading
 from millstream.wiring import Settings
 
@@ -35,6 +38,15 @@ def calls(grid: Grid, pair: Pair, max_tokens: int | None = None) -> Iterator[Cal
 def row(outcome: Outcome, reading: Reading = "paper") -> bytes:
     """The journal line of an outcome, without its newline."""
     return encode(record(outcome, reading))
+
+
+def tally_of(lines: Iterable[bytes], source: str = "records.jsonl", *, is_each_once: bool = False) -> AnswerTally:
+    """The tally of the answers in these lines, which are of no folder."""
+    run = ScoredRun(folder=Path(), manifest=None, readings=Readings(), source=source, is_each_once=is_each_once)
+    tally = GridTally(run)
+    for line in read(lines, source):
+        tally.add(line.pair, line)
+    return tally.answers(run)
 
 
 def specification_of(options: Options, pairs: tuple[Pair, ...], endpoint: str = "") -> dict[str, Any]:

@@ -66,6 +66,11 @@ class Provider:
         """What it says of all the calls since the last reset."""
         return self._get("summary?window_s=0")
 
+    def arrivals(self) -> list[float]:
+        """When each call came, in seconds of this machine's monotonic clock."""
+        with urllib.request.urlopen(f"{self.address}/sim/log", timeout=30) as answer:
+            return sorted(json.loads(line)["at"] for line in answer)
+
     def await_calls(self, count: int) -> None:
         """Wait until so many calls have come."""
         deadline = time.monotonic() + 20

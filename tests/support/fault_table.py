@@ -19,7 +19,8 @@ COMMAND = "python tests/support/fault_table.py docs/providers.md"
 BEGIN, END = f"<!-- {COMMAND} writes this table -->\n", "<!-- end -->\n"
 HEAD = ("fault", "recorded as", "what follows", "quota", "may have been billed", "exit code")
 # The statuses of the table: those with a meaning of their own, and others.
-_STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
+_NAMED = (each for statuses, _, _ in MEANINGS if isinstance(statuses, tuple) for each in statuses)
+STATUSES = sorted({*_NAMED, 301, 302, 307, 308, 404, 405, 413, 422, 500})
 _QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
 
 
@@ -35,7 +36,7 @@ class FaultRow(Struct, frozen=True):
     @property
     def statuses(self) -> tuple[int, ...]:
         """The HTTP statuses with this meaning if the body says nothing more precise."""
-        return tuple(status for status in _STATUSES if self.is_of(fault_of(Response(status, b""))))
+        return tuple(status for status in STATUSES if self.is_of(fault_of(Response(status, b""))))
 
     def is_of(self, fault: Fault) -> bool:
         """Returns whether the row describes this fault. A fault that ends a lane leaves its call pending, except for a

@@ -6,7 +6,7 @@ A worker that dies answers nothing more: its calls end as if its process had gon
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,8 +16,10 @@ from msgspec import structs
 
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.fault import LocalFault
-from millstream.engine.fleet.batches import Link, WorkerDied
+from millstream.engine.fleet.batches import CallLink, WorkerDied
 from millstream.engine.fleet.driver import FleetScheduler
+from millstream.engine.fleet.given import FleetWorker as CallWorker
+from millstream.engine.shared.owner import Exchange
 from millstream.engine.version import VERSION
 from millstream.wiring.fleet import settings_of_one
 from millstream.wiring.fleet_worker import CarryingEngine, FleetWorker
@@ -31,6 +33,8 @@ class LoopbackFleet:
     nodes = 1
     delay_s = 0.0
     revives_most = 1000
+    no_room: Exception = LocalFault("no room for another worker")
+    quota_owner: Exchange | None = None
     latest: LoopbackFleet
 
     def __init__(
@@ -46,17 +50,21 @@ class LoopbackFleet:
 
     def scheduler(self, budget: CostBudget, parts: dict[str, Any]) -> FleetScheduler:
         self._scheduler = FleetScheduler(
-            **parts, budget=budget, is_shared=self.settings.server is not None, revive=self.revive
+            **parts, budget=budget, is_shared=self.settings.server is not None, revive=self._revive
         )
         return self._scheduler
+
+    @property
+    def workers(self) -> list[CallWorker]:
+        return self._scheduler.workers
 
     async def open(self) -> None:
         for _ in range(self.count):
             self._scheduler.add(await self._start())
 
-    async def revive(self, link: Link) -> Link | None:
+    async def _revive(self) -> CallLink:
         if len(self.links) >= self.count + self.revives_most:
-            return None
+            raise self.no_room
         return await self._start()
 
     async def close(self) -> None:
@@ -67,11 +75,9 @@ class LoopbackFleet:
         node = f"node {number % self.nodes}"
         folder = (self.settings.cache or Path()) / node
         worker = FleetWorker(self.build)
-        plain = settings_of_one(self.settings, self.count)
+        plain = settings_of_one(self.settings, self.count, self.quota_owner)
         settings = structs.replace(plain, cache=folder, environment=self.settings.environment)
-        hello = await worker.open(settings, VERSION)
-        if hello.fault:
-            raise LocalFault(hello.fault)
+        await worker.open(settings, VERSION)
         link = LoopbackLink(self, worker, f"worker {number} on {node}", node)
         self.links.append(link)
         return link
@@ -82,30 +88,52 @@ class LoopbackLink:
         self.fleet, self.worker, self.name, self.node = fleet, worker, name, node
         self.is_closed = False
         self._died = False
-        self._exchanges: set[asyncio.Task[bytes]] = set()
+        self._given: asyncio.Queue[bytes] = asyncio.Queue()
+        self._steps: set[asyncio.Task[Any]] = {asyncio.ensure_future(self._deliver())}
 
-    async def exchange(self, given: bytes) -> bytes:
-        if not self._died:
-            await asyncio.sleep(self.fleet.random.random() * self.fleet.delay_s)
+    def send(self, given: bytes) -> None:
+        self._given.put_nowait(given)
+
+    async def _deliver(self) -> None:
+        while True:
+            given = await self._given.get()
+            await self._pass()
+            await self.worker.carrier.receive(given)
+
+    async def receive(self) -> bytes:
+        taken: bytes = await self._alive(self.worker.carrier.taken())
+        await self._pass()
         if self._died:
             raise WorkerDied("killed")
-        task = asyncio.ensure_future(self.worker.exchange(given))
-        self._exchanges.add(task)
+        return taken
+
+    async def ask(self, method: str, *arguments: Any, **options: Any) -> Any:
+        await self._pass()
+        return await self._alive(getattr(self.worker, method)(*arguments, **options))
+
+    async def _pass(self) -> None:
+        await asyncio.sleep(self.fleet.random.random() * self.fleet.delay_s)
+
+    async def _alive(self, steps: Coroutine[Any, Any, Any]) -> Any:
+        task = asyncio.ensure_future(steps)
+        self._steps.add(task)
+        if self._died:
+            task.cancel()
         await asyncio.wait((task,))
-        self._exchanges.discard(task)
+        self._steps.discard(task)
         if self._died:
             raise WorkerDied("killed")
         return task.result()
 
     async def close(self) -> None:
         self.is_closed = True
+        for task in self._steps:
+            task.cancel()
+        await asyncio.gather(*self._steps, return_exceptions=True)
         await self.worker.close(forgets=self.fleet.forgets)
 
     async def kill(self) -> None:
         self._died = True
-        for task in self._exchanges:
-            task.cancel()
-        await asyncio.gather(*self._exchanges, return_exceptions=True)
         await self.close()
 
 

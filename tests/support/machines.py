@@ -58,9 +58,8 @@ async def machine(
         connection = SharedConnection(address_of(address), patience_s=patience_s, deadline_s=deadline_s)
         await connection.open()
         answers = SharedAnswers(connection, bench.scheduler.cache, sends=mode != "strict", **options)
-        await answers.open()
         bench.scheduler.shared = answers
-        connection.on_lost.append(partial(bench.scheduler.halt, "local_fault"))
+        connection.on_lost = partial(bench.scheduler.halt, "local_fault")
         try:
             yield Machine(bench, connection, answers)
         finally:

@@ -105,11 +105,16 @@ def _forge_document(path: Path, random: Random) -> str:
     """Changes one value of a document; the manifest gets the hash that its contents ask for."""
     document = json.loads(path.read_bytes())
     field = _forge_value(document, random)
+    write_document(path, document)
+    return field
+
+
+def write_document(path: Path, document: dict[str, Any]) -> None:
+    """Writes a document with the hashes that its contents ask for."""
     if path.name != "scores.json":
         document["specification_hash"] = specification_hash(document["specification"])
         document["manifest_hash"] = manifest_hash(document)
     path.write_text(json.dumps(document, indent=2))
-    return field
 
 
 def _forge_value(holder: Any, random: Random) -> str:

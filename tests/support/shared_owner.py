@@ -11,45 +11,34 @@ from typing import Any
 
 from millstream.engine.endpoint import Withdrawn
 from millstream.engine.limits import Quota, Tokens
-from millstream.engine.shared.owner import ExchangeLost, Held
+from millstream.engine.shared.owner import ExchangeLost, Held, KeptLedgers
 from millstream.engine.shared.quota import SharedLedger, SharedQuota
 
 Delay = Callable[[], float]
 
 
-class MemoryOwner:
+class MemoryOwner(KeptLedgers):
     """Keeps words by name. `ahead_s`: its clock beside the loop's."""
 
     def __init__(self) -> None:
         self.ahead_s = 1.7e9
-        self.started_at = -1e6
-        self.words: dict[str, tuple[int, bytes]] = {}
-        self._turns: dict[str, tuple[bytes, float]] = {}
-        self._latest = 0
+        super().__init__(lambda: asyncio.get_running_loop().time() + self.ahead_s, self.ahead_s - 1e6)
 
     def restart(self, words: dict[str, tuple[int, bytes]]) -> None:
         """Starts it anew with these words, such as none or older ones."""
-        self.started_at, self.words = asyncio.get_running_loop().time(), dict(words)
+        self.started_at, self.words = asyncio.get_running_loop().time() + self.ahead_s, dict(words)
 
-    def exchange(self, name: str, version: int, words: bytes, who: bytes) -> Held:
-        now, (stored, before) = asyncio.get_running_loop().time(), self.words.get(name, (0, b""))
-        turn, until = self._turns.get(name, (who, 0.0))
-        is_free = turn == who or until < now
-        is_stored = bool(words) and stored == version and is_free
-        if is_stored:
-            self._turns.pop(name, None)
-            self._latest = stored = max(self._latest + 1, int(1e6 * (now + self.ahead_s)))
-            self.words[name] = stored, words
-            before = words
-        elif words and is_free:
-            self._turns[name] = who, now + 1.0
-        return Held(is_stored, stored, before, now + self.ahead_s, now - self.started_at)
+    def damage(self, name: str) -> None:
+        """Damages words, under another version: an exchange under way would store sound ones again."""
+        self._latest += 1
+        self.words[name] = self._latest, b"x" * 7_000
 
 
 class Link:
     """The way to an owner: how long a message takes, and the share of messages that get lost in either direction."""
 
     def __init__(self, owner: MemoryOwner, chance: random.Random, delay: Delay, lost: float = 0.0) -> None:
+        self.title = "the server of the shared cache"
         self.owner, self.chance, self.delay, self.lost = owner, chance, delay, lost
         self.is_cut = False
 

@@ -86,7 +86,9 @@ class WatchedModel(ScriptedProvider):
         waiting = asyncio.ensure_future(super().send(request, cleared))
         await asyncio.sleep(0)
         fault = self.faults[-1][1] if len(self.faults) > count else None
-        self._expect(self.in_flight <= self.lane.concurrency * self._world.engines, f"{self.in_flight} calls in flight")
+        self._expect(
+            self.in_flight <= self.lane.in_flight_most * self._world.engines, f"{self.in_flight} calls in flight"
+        )
         tokens = _tokens(request.body.decode())
         if fault is None or fault.quota != "refund":
             self._count(now, fault.usage_tokens or 0 if fault is not None and fault.quota == "settle" else tokens + 1)

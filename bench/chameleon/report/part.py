@@ -29,6 +29,7 @@ from ....report.table import PUBLISHED, Cell, Column, Kind, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
 from ..readings import readings_of
+from . import tables_scores, tables_turns
 from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import manner, unlike
@@ -36,21 +37,6 @@ from .panel import ConversationScores, conversation_scores
 from .published import OVERALL
 from .remarks import choices, of_samples, remarks
 from .runs import ConversationRun
-from .tables_scores import (
-    correlations_table,
-    domains_table,
-    scores_table,
-    shares_table,
-    temperatures_table,
-)
-from .tables_turns import (
-    answers_tables,
-    confidence_table,
-    conversations_table,
-    pages_table,
-    reuse_table,
-    turns_table,
-)
 
 _SCORES = "chameleon-table-1-scores"
 _PREFIX = "chameleon-"
@@ -124,17 +110,17 @@ def contents(
 def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
     """Returns the tables, figures and remarks of a report, without the sections of its page."""
     made = [
-        scores_table(conversation_scores),
-        domains_table(conversation_scores),
-        confidence_table(conversation_scores),
-        reuse_table(conversation_scores),
-        correlations_table(conversation_scores),
-        shares_table(conversation_scores),
-        temperatures_table(conversation_scores),
-        turns_table(conversation_scores),
-        *answers_tables(conversation_scores),
-        pages_table(conversation_scores),
-        conversations_table(conversation_scores),
+        tables_scores.scores_table(conversation_scores),
+        tables_scores.domains_table(conversation_scores),
+        tables_turns.confidence_table(conversation_scores),
+        tables_turns.reuse_table(conversation_scores),
+        tables_scores.correlations_table(conversation_scores),
+        tables_scores.shares_table(conversation_scores),
+        tables_scores.temperatures_table(conversation_scores),
+        tables_turns.turns_table(conversation_scores),
+        *tables_turns.answers_tables(conversation_scores),
+        tables_turns.pages_table(conversation_scores),
+        tables_turns.conversations_table(conversation_scores),
     ]
     tables = {table.name: table for table in made}
     models = list(conversation_scores.models)

@@ -5,12 +5,18 @@ Owns their columns and words. `density`, `summary` and the traces' troubles have
 
 from __future__ import annotations
 
-from ....metrics.chameleon.lines import STANCES
-from ....metrics.chameleon.sample import joined
-from ....metrics.chameleon.summary import acknowledged, binned, by_turn, spread_of
+from typing import NamedTuple
+
+from ....format import listed_counts
+from ....metrics.chameleon.figures import ConversationFigures
+from ....metrics.chameleon.lines import STANCES, Troubles
+from ....metrics.chameleon.sample import PairSample, joined
+from ....metrics.chameleon.summary import AtTurn, acknowledged, binned, by_turn, spread_of
+from ....metrics.chameleon.traces import ConversationTrace
 from ....metrics.statistics.density import GRID, density
 from ....report.interval_cells import interval_cells, interval_columns
-from ....report.table import Cell, Column, Table
+from ....report.standings import AnswerStatus
+from ....report.table import Cell, Cells, Column, Table, cells_in, rows_of
 from .panel import ConversationScores
 from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE
 
@@ -19,32 +25,89 @@ UNSCORED_NOTE = (
     "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
     "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
 )
-# The columns of counts, with their titles: of what was answered, then of problems in turns.
-_CONVERSATIONS = {
-    "complete": "Complete",
-    "incomplete": "Incomplete",
-    "undefined": "Undefined",
-    "no_change": "No change",
-    "expected": "Turns expected",
-    "missing": "Turns missing",
-    "failed": "Turns failed",
-    "held": "Turns held back",
+_STATUSES = ("ok", "blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable")
+
+
+class PairAnswers(NamedTuple):
+    """The turns of a model at one temperature: their figures, their problems, and what became of those asked."""
+
+    sample: PairSample
+    troubles: Troubles
+    status: AnswerStatus
+
+
+_ANSWERED: Cells[PairAnswers] = {
+    Column("complete", "Complete", "count"): lambda each: each.sample.complete,
+    Column("incomplete", "Incomplete", "count"): lambda each: each.sample.incomplete,
+    Column("undefined", "Undefined", "count"): lambda each: each.sample.undefined,
+    Column("no_change", "No change", "count"): lambda each: sum(not one.changes for one in each.sample.figures),
+    Column("expected", "Turns expected", "count"): lambda each: each.status.expected,
+    Column("missing", "Turns missing", "count"): lambda each: each.sample.missing,
+    Column("failed", "Turns failed", "count"): lambda each: each.status.failures,
+    Column("held", "Turns held back", "count"): lambda each: each.status.held,
+    Column("kinds", "Kinds of failure"): lambda each: listed_counts(each.status.failed) or None,
+    Column("steps", "Failed at"): lambda each: listed_counts(each.status.steps) or None,
+    **cells_in(
+        (Column(f"acknowledged_{stance}", f"Acknowledged, {stance}", "share") for stance in STANCES),
+        lambda each: tuple(acknowledged(each.sample)[stance]["share"] for stance in STANCES),
+    ),
 }
-_TURNS = {
-    "turns": "Turns",
-    "refused": "Refused",
-    "empty": "Empty",
-    "cut": "Cut",
-    "unclear": "Unclear",
-    "repaired": "Repaired",
-    "unreadable": "Unreadable",
-    "without_number": "Without the judge’s number",
-    "unjudged": "Unjudged",
-    "invalid_citations": "Invalid citations",
-    "shortened": "Prompts shortened",
-    "without_history": "Without history",
+_PROBLEMS: Cells[PairAnswers] = {
+    Column("turns", "Turns", "count"): lambda each: each.troubles.turns,
+    Column("refused", "Refused", "count"): lambda each: each.troubles.refused,
+    Column("empty", "Empty", "count"): lambda each: each.troubles.empty,
+    Column("cut", "Cut", "count"): lambda each: each.troubles.cut,
+    Column("unclear", "Unclear", "count"): lambda each: each.troubles.unclear,
+    Column("repaired", "Repaired", "count"): lambda each: each.troubles.repaired,
+    Column("unreadable", "Unreadable", "count"): lambda each: each.troubles.unreadable,
+    Column("without_number", "Without the judge’s number", "count"): lambda each: each.troubles.without_number,
+    Column("unjudged", "Unjudged", "count"): lambda each: sum(
+        turn.confidence is None for trace, _ in each.sample.held for turn in trace.turns
+    ),
+    Column("invalid_citations", "Invalid citations", "count"): lambda each: each.troubles.invalid_citations,
+    Column("shortened", "Prompts shortened", "count"): lambda each: each.troubles.shortened,
+    Column("without_history", "Without history", "count"): lambda each: each.sample.turns_without_history,
+    Column("srr_zero", "Re-use with 0 for uncited", "rate"): lambda each: spread_of([each.sample], "srr_zero").mean,
 }
-PAGE_TROUBLES = ("blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable")
+_PAGES: Cells[Troubles] = {
+    Column("unasked", "For the question", "count"): lambda each: each.unasked,
+    Column("without_hits", "Without a hit", "count"): lambda each: each.without_hits,
+    Column("search_remarks", "With remarks", "count"): lambda each: each.search_remarks,
+    Column("pages", "Pages", "count"): lambda each: each.pages.total(),
+    **cells_in(
+        (Column(f"pages_{status}", status.replace("_", " "), "count") for status in _STATUSES),
+        lambda each: [each.pages[status] for status in _STATUSES],
+    ),
+    Column("pages_other", "other", "count"): lambda each: (
+        each.pages.total() - sum(each.pages[status] for status in _STATUSES)
+    ),
+}
+_CONVERSATION: Cells[tuple[ConversationTrace, ConversationFigures]] = {
+    Column("conversation", "Conversation"): lambda each: each[0].conversation,
+    Column("domain", "Domain"): lambda each: each[0].domain or None,
+    Column("topic", "Topic"): lambda each: each[0].topic or None,
+    Column("score", "Score", "rate"): lambda each: each[1].score,
+    Column("srr", "Source re-use", "rate"): lambda each: each[1].srr,
+    Column("confidence", "Confidence", "rate"): lambda each: each[1].confidence,
+    Column("changes", "Changes", "count"): lambda each: each[1].changes,
+    Column("unclear", "Unclear", "count"): lambda each: each[1].unclear,
+    Column("stance_rate", "S", "rate"): lambda each: each[1].stance_rate,
+    Column("change_confidence", "K", "rate"): lambda each: each[1].change_confidence,
+    Column("turns", "Turns", "count"): lambda each: each[1].turns,
+    Column("complete", "Complete"): lambda each: each[0].is_complete,
+    Column("scored", "Scored"): lambda each: each[1].is_scored,
+    Column("stances", "Stances"): lambda each: "".join(turn.stance[0].upper() for turn in each[0].turns),
+}
+_TURN: Cells[AtTurn] = {
+    Column("turn", "Turn", "count"): lambda each: each.turn,
+    CONVERSATIONS: lambda each: each.conversations,
+    Column("with_sources", "With sources", "count"): lambda each: each.reuse.n,
+    Column("reuse", "Source re-use", "rate"): lambda each: each.reuse.mean,
+    **cells_in(interval_columns("rate"), lambda each: interval_cells(each.reuse.interval, "rate")),
+    Column("change_rate", "Change", "share"): lambda each: each.change_rate,
+    Column("confidence", "Confidence", "rate"): lambda each: each.confidence,
+    **cells_in((Column(stance, stance.title(), "share") for stance in STANCES), lambda each: each.stances),
+}
 
 
 def confidence_table(panel: ConversationScores) -> Table:
@@ -103,71 +166,34 @@ def reuse_table(panel: ConversationScores) -> Table:
 
 def turns_table(panel: ConversationScores) -> Table:
     """Returns the table of turns, with the data of figure 5."""
-    rows: list[tuple[Cell, ...]] = []
-    for model, some in panel.models.items():
-        groups = [(sample.pair.treatment, [sample]) for sample in some]
-        groups += [(EVERY_TEMPERATURE, some)] if len(some) > 1 else []
-        for temperature, samples in groups:
-            for each in by_turn(samples):
-                reuse = (each.reuse.n, each.reuse.mean, *interval_cells(each.reuse.interval, "rate"))
-                rest = (each.change_rate, each.confidence, *each.stances)
-                rows.append((model, temperature, each.turn, each.conversations, *reuse, *rest))
-    return Table(
+    return table_by_turn(
+        panel,
         "chameleon-turns",
         "Figure 5, data: turn by turn",
         "Over scored conversations: the share of a turn's sources that an earlier turn of the same conversation has, "
         "mean over those that have sources there (the first turn can re-use nothing), the share of conversations that "
         "change their stance at the turn, mean confidence, and the share of each stance as the judge gave it. "
         f"{INTERVAL_NOTE}",
-        (
-            MODEL,
-            TEMPERATURE,
-            Column("turn", "Turn", "count"),
-            CONVERSATIONS,
-            Column("with_sources", "With sources", "count"),
-            Column("reuse", "Source re-use", "rate"),
-            *interval_columns("rate"),
-            Column("change_rate", "Change", "share"),
-            Column("confidence", "Confidence", "rate"),
-            *(Column(stance, stance.title(), "share") for stance in STANCES),
-        ),
-        tuple(rows),
-        is_long=True,
+        _TURN,
     )
+
+
+def table_by_turn(panel: ConversationScores, name: str, title: str, note: str, cells: Cells[AtTurn]) -> Table:
+    """Returns a table with a row for each turn of each model, at each temperature and, if there are several, at all
+    together."""
+    turns: list[tuple[tuple[str, str], AtTurn]] = []
+    for model, some in panel.models.items():
+        groups = [(sample.pair.treatment, [sample]) for sample in some]
+        groups += [(EVERY_TEMPERATURE, some)] if len(some) > 1 else []
+        turns += [((model, temperature), each) for temperature, samples in groups for each in by_turn(samples)]
+    return Table(name, title, note, (MODEL, TEMPERATURE, *cells), rows_of(cells, turns), is_long=True)
 
 
 def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
     """Returns two tables: what was answered, and the problems of turns, judgements and citations."""
-    answered = [
-        *(Column(name, title, "count") for name, title in _CONVERSATIONS.items()),
-        Column("kinds", "Kinds of failure"),
-        Column("steps", "Failed at"),
-        *(Column(f"acknowledged_{stance}", f"Acknowledged, {stance}", "share") for stance in STANCES),
+    rows = [
+        (_names(sample), PairAnswers(sample, panel.troubles(sample), panel.status(sample))) for sample in panel.samples
     ]
-    problems = [Column(name, title, "count") for name, title in _TURNS.items()]
-    problems.append(Column("srr_zero", "Re-use with 0 for uncited", "rate"))
-    rows: tuple[list[tuple[Cell, ...]], ...] = ([], [])
-    for sample in panel.samples:
-        troubles, status = panel.troubles(sample), panel.status(sample)
-        cells: dict[str, Cell] = {
-            "complete": sample.complete,
-            "incomplete": sample.incomplete,
-            "undefined": sample.undefined,
-            "no_change": sum(not figures.changes for figures in sample.figures),
-            "expected": status.expected,
-            "missing": sample.missing,
-            "failed": status.failures,
-            "held": status.held,
-            "unjudged": sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns),
-            "without_history": sample.turns_without_history,
-            "kinds": ", ".join(f"{kind} {number:,}" for kind, number in status.failed.items()) or None,
-            "steps": ", ".join(f"{step} {number:,}" for step, number in status.steps.items()) or None,
-            "srr_zero": spread_of([sample], "srr_zero").mean,
-            **{f"acknowledged_{stance}": each["share"] for stance, each in acknowledged(sample).items()},
-        }
-        for written, columns in zip(rows, (answered, problems), strict=True):
-            values = (cells[each.name] if each.name in cells else getattr(troubles, each.name) for each in columns)
-            written.append((sample.pair.model, sample.pair.treatment, *values))
     answers = Table(
         "chameleon-answers",
         "What was answered",
@@ -177,8 +203,8 @@ def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
         "changes counts as 0 in eq. (2). Turns after one that failed are held back, and asked once it is answered. "
         "Acknowledged: of the turns of scored conversations of which the judge said whether the answer acknowledges "
         "contradictions, the share that does, by stance.",
-        (MODEL, TEMPERATURE, *answered),
-        tuple(rows[0]),
+        (MODEL, TEMPERATURE, *_ANSWERED),
+        rows_of(_ANSWERED, rows),
     )
     troubles_of_turns = Table(
         "chameleon-troubles",
@@ -189,73 +215,41 @@ def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
         "answer, or not readably, so that it has no confidence. Invalid citations are numbers and addresses in an"
         " answer that stand for no page it was shown. A prompt is shortened where it left out earlier turns or "
         "whole pages; without history is a turn behind the first that was shown none of those before.",
-        (MODEL, TEMPERATURE, *problems),
-        tuple(rows[1]),
+        (MODEL, TEMPERATURE, *_PROBLEMS),
+        rows_of(_PROBLEMS, rows),
     )
     return answers, troubles_of_turns
 
 
 def pages_table(panel: ConversationScores) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for sample in panel.samples:
-        troubles = panel.troubles(sample)
-        counts = [troubles.pages[status] for status in ("ok", *PAGE_TROUBLES)]
-        searches = (troubles.unasked, troubles.without_hits, troubles.search_remarks)
-        pages = (troubles.pages.total(), *counts, troubles.pages.total() - sum(counts))
-        rows.append((sample.pair.model, sample.pair.treatment, *searches, *pages))
     return Table(
         "chameleon-pages",
         "What became of searches and pages",
         "Of all turns there are; pages that gave nothing by their reasons. The question itself is searched for where "
         "the model wrote no query.",
-        (
-            MODEL,
-            TEMPERATURE,
-            Column("unasked", "For the question", "count"),
-            Column("without_hits", "Without a hit", "count"),
-            Column("search_remarks", "With remarks", "count"),
-            Column("pages", "Pages", "count"),
-            Column("pages_ok", "ok", "count"),
-            *(Column(f"pages_{status}", status.replace("_", " "), "count") for status in PAGE_TROUBLES),
-            Column("pages_other", "other", "count"),
-        ),
-        tuple(rows),
+        (MODEL, TEMPERATURE, *_PAGES),
+        rows_of(_PAGES, ((_names(sample), panel.troubles(sample)) for sample in panel.samples)),
     )
 
 
 def conversations_table(panel: ConversationScores) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for sample in panel.samples:
-        for trace, figures in sorted(sample.held, key=lambda row: row[0].conversation):
-            whose = (sample.pair.model, sample.pair.treatment, trace.conversation, trace.domain or None)
-            means = (figures.score, figures.srr, figures.confidence, figures.changes, figures.unclear)
-            parts = (figures.stance_rate, figures.change_confidence, figures.turns)
-            stances = "".join(turn.stance[0].upper() for turn in trace.turns)
-            states = (trace.is_complete, figures.is_scored, stances)
-            rows.append((*whose, trace.topic or None, *means, *parts, *states))
     return Table(
         "chameleon-conversations",
         "Every conversation",
         "Its figures and its stances turn by turn, by their first letters. Those of incomplete ones are of the turns "
         f"there are, and enter no mean. {UNSCORED_NOTE}",
-        (
-            MODEL,
-            TEMPERATURE,
-            Column("conversation", "Conversation"),
-            Column("domain", "Domain"),
-            Column("topic", "Topic"),
-            Column("score", "Score", "rate"),
-            Column("srr", "Source re-use", "rate"),
-            Column("confidence", "Confidence", "rate"),
-            Column("changes", "Changes", "count"),
-            Column("unclear", "Unclear", "count"),
-            Column("stance_rate", "S", "rate"),
-            Column("change_confidence", "K", "rate"),
-            Column("turns", "Turns", "count"),
-            Column("complete", "Complete"),
-            Column("scored", "Scored"),
-            Column("stances", "Stances"),
+        (MODEL, TEMPERATURE, *_CONVERSATION),
+        rows_of(
+            _CONVERSATION,
+            (
+                (_names(sample), each)
+                for sample in panel.samples
+                for each in sorted(sample.held, key=lambda row: row[0].conversation)
+            ),
         ),
-        tuple(rows),
         is_long=True,
     )
+
+
+def _names(sample: PairSample) -> tuple[str, str]:
+    return sample.pair.model, sample.pair.treatment

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .item_set import ItemSet
     from .judging import Judging
     from .listed_run import ListedRun
-    from .served_rows import ScoredRun
+    from .served_rows import ScoredRun, Tally
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -274,6 +274,11 @@ class ItemBenchmark(Generic[_Record]):
         """Returns the scores from the lines of records, for benchmarks that read these faster than by decoding every
         record, or need more of the run than `score_records` gets; None: `score_records` scores them. The rows stand in
         the lines already."""
+        return None
+
+    def tally(self, run: ScoredRun) -> Tally | None:
+        """Returns what gathers the lines of a run for its scores one by one, so that they are read once for whatever
+        else is asked of them; None: `score_lines` or `score_records` reads them. `run` may have no rows yet."""
         return None
 
     def scores_name(self, specification: Mapping[str, Any] | None) -> str:

@@ -93,6 +93,7 @@ class ItemLine(NamedLine, frozen=True, kw_only=True):
 
 
 _NONE = Usage(0, 0)
+_NOTHING = FromCache()
 
 
 class JudgeTotals(Struct):
@@ -131,8 +132,8 @@ class StepTotals(Struct):
 
     def add(self, pair: Pair, line: ItemLine) -> None:
         """Adds one journal line to the counts of its pair."""
-        ended = self.pairs.setdefault(pair, PairCounts())
-        judging = self.judging.setdefault(pair, JudgeTotals())
+        ended = self.pairs.get(pair) or self.pairs.setdefault(pair, PairCounts())
+        judging = self.judging.get(pair) or self.judging.setdefault(pair, JudgeTotals())
         if line.status == "ok":
             ended.ok += 1
         elif line.status == "refused":
@@ -149,7 +150,7 @@ class StepTotals(Struct):
             self.searches[pair] = self.searches.get(pair, 0.0) + line.cost_search
         judging.cost = known_sum(judging.cost, line.cost_judge)
         # Other programs' lines say only that they are cached.
-        stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else FromCache())
+        stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else _NOTHING)
         is_reported = True
         for counts, usage, unsent in (
             (ended, line.usage, stored.usage),

@@ -48,12 +48,14 @@ class FromCache(Struct, frozen=True, omit_defaults=True):
     pages: int = 0
 
 
-def long_prompts(outcome: Outcome) -> tuple[tuple[int, int], ...]:
-    """Returns the weight of a call's prompt and its reported tokens; nothing if it is short or has no report."""
+def long_prompts(outcome: Outcome, weight: int | None = None) -> tuple[tuple[int, int], ...]:
+    """Returns the weight of a call's prompt and its reported tokens; nothing if it is short or has no report. `weight`:
+    that of its texts, if somebody has summed it up."""
     usage = None if outcome.reply is None else outcome.reply.usage
-    if usage is None or usage.input is None or (weight := prompt_weight(outcome.call, usage.input)) < LONG_WEIGHT:
+    if usage is None or usage.input is None:
         return ()
-    return ((weight, usage.input),)
+    weight = prompt_weight(outcome.call, usage.input, weight)
+    return () if weight < LONG_WEIGHT else ((weight, usage.input),)
 
 
 class CallTotals(Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -56,9 +56,11 @@ class PreparedRun(RunBasis, frozen=True, kw_only=True):
         """The command that sends failed items again, quoted for a shell."""
         return self.command or shlex.join(["millstream", "retry", str(self.out)])
 
-    def is_own(self, line: ItemLine) -> bool:
-        """Returns whether a journal line is one of this run's: a file of judgements holds those of other judges too."""
-        return self.has_scores or (line.pair in self.limits and line.item in self.items.steps)
+    @property
+    def is_own(self) -> Callable[[ItemLine], bool] | None:
+        """Tells whether a journal line is one of this run's: a file of judgements holds those of other judges too.
+        None: every line is."""
+        return None if self.has_scores else lambda line: line.pair in self.limits and line.item in self.items.steps
 
     def options_of(self, pair: Pair) -> Any:
         """Returns the options with the max_tokens of a pair's calls."""

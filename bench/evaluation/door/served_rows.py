@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -101,6 +101,19 @@ class ScoredRun(Struct, frozen=True, kw_only=True):
     def specification(self) -> Mapping[str, Any] | None:
         """The run's specification; None for records of another program."""
         return None if self.manifest is None else self.manifest["specification"]
+
+
+class Tally(Protocol):
+    """Gathers the lines of a run's records for its scores, while they are read for other ends too."""
+
+    def add(self, row: Pair, line: Any) -> None:
+        """Adds one line, decoded as the benchmark's `Line` or `Record`, to those of its row."""
+        ...
+
+    def scores(self, run: ScoredRun) -> Mapping[str, Any]:
+        """Returns the scores of the lines so far. Raises RecordError for one that stands there twice, if the run has
+        each once."""
+        ...
 
 
 def bare_names(served: str) -> dict[str, str]:

@@ -210,7 +210,8 @@ def _write_figures(every: Sequence[Figure], folder: Path) -> tuple[str, ...]:
             for name in names:
                 (folder / name).unlink(missing_ok=True)
             continue
-        for name, drawn in zip(names, (svg(figure).encode(), png(figure)), strict=True):
-            write_whole(folder / name, drawn)
+        drawn = svg(figure)
+        for name, data in zip(names, (drawn.encode(), png(drawn)), strict=True):
+            write_whole(folder / name, data)
             written.append(name)
     return tuple(written)

@@ -37,9 +37,8 @@ from .preparation import (
     model_remarks,
     pairs_of,
 )
+from .workers import CALL_SECONDS
 
-# Of a call whose model answers at its usual speed; one that thinks may take longer.
-_CALL_SECONDS = Span(2, 20)
 _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
 # Options that the specification has under names of its own.
 _WHO = ("model", "temperature", "reasoning_effort", "dataset")
@@ -156,7 +155,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool) -> Expected:
         treatments = Counter(pair.model for pair in limits)
         others = {call.model for call in other_calls(benchmark, prepared.options)}
         steps = max(items.steps.values())
-        chain = Chain(len(items) * len(limits), at_once_in(prepared), steps, _CALL_SECONDS, benchmark.unit)
+        chain = Chain(len(items) * len(limits), at_once_in(prepared), steps, CALL_SECONDS, benchmark.unit)
         expected = Expected(loads={}, chain=chain, remarks=[_OF_ANSWERS])
         for lane in prepared.lanes:
             count = items.lines * (treatments[lane] + (len(limits) if lane in others else 0))

@@ -17,9 +17,9 @@ import numpy as np
 from msgspec import Struct, structs, to_builtins
 
 from ....engine.call import WEB
+from ....engine.lanes.growth import GrownIn, grown_in
 from ....engine.pairs import Reason, failures_of
-from ....metrics.statistics.distributions import t_quantile
-from ....metrics.statistics.intervals import LEVEL
+from ....metrics.statistics.distributions import LEVEL, t_quantile
 from ....metrics.statistics.shares import share_interval
 from ..door.expected import Missing, Remainder
 from ..running.cost_bound import in_flight_under_limit
@@ -267,8 +267,10 @@ def _bounds_of(lane: str, rest: _Rest, latencies: Sequence[float], pilot: Pilot,
     if calls and latencies:
         bearable = (row["in_flight"] for row in in_flight_under_limit(pilot.run) if row["lane"] == lane)
         at_once = min(settings.concurrency_of(lane), *bearable, math.inf)
-        figure = _side_by_side(latencies, calls, at_once, rng)
-        yield Minutes(figure.estimate, figure.ci95, "concurrency", lane)
+        begins = grown_in(calls, at_once) if quota.is_unknown else GrownIn(0.0, 0.0)
+        figure = _side_by_side(latencies, max(1.0, calls - begins.calls), at_once, rng)
+        minutes = Minutes(figure.estimate, figure.ci95, "concurrency", lane)
+        yield _later(minutes, begins.latencies * fmean(latencies) / 60)
 
 
 def _side_by_side(seconds: Sequence[float], count: float, at_once: float, rng: Rng) -> Figure:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ....configuration.errors import UsageError
-from ....engine.pairs import Pair
+from ....engine.pairs import Pair, PairCounts
 from ....engine.runs.data_file import DatasetError
 from ....engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
 from ....engine.runs.run_folder import FAILURES, RECORDS
@@ -23,7 +23,8 @@ from ..door.listed_run import ListedRun
 from ..door.record import Record
 from ..door.run_items import items_of, options_in
 from ..door.treatments import pairs_in
-from ..running.scoring import scores_again
+from ..running.scoring import scores_again, tally_again
+from ..running.served import compare_names
 
 
 def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, Any]) -> Proof:
@@ -33,26 +34,36 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
     scored_as, record_kind = benchmark.scores_name(specification), benchmark.Record
     proof = proof_of(manifest, run.data, run.why_unread)
     roll = None if run.items is None else Roll(pairs_in(specification), run.items, proof, benchmark.noun_of_line)
-    costs, calls = dict[Pair, float](), OwnCalls(proof)
+    costs, calls, stated = dict[Pair, float](), OwnCalls(proof), dict[Pair, PairCounts]()
+    # The records are read once for their scores too, unless a line is not whole.
+    tally, tallied = tally_again(benchmark, folder, manifest), 0
     # Failures that the framework makes have none of the benchmark's fields.
     makes_failures = not issubclass(record_kind, Record)
     kinds: dict[str, type[Any]] = {
         RECORDS: record_kind,
         FAILURES: record_kind if makes_failures else Record,
     }
+    has_judge = "served_judge" in record_kind.__struct_fields__
     for name, kind in kinds.items():
         for here, record in whole_records(folder, name, kind, run.title or benchmark.title, proof):
-            costs[record.pair] = costs.get(record.pair, 0.0) + (record.cost or 0.0)
-            item = None
+            pair, is_failure, item = record.pair, record.is_failure, None
+            costs[pair] = costs.get(pair, 0.0) + (record.cost or 0.0)
             if roll is not None:
-                item = roll.add(here, record.pair, *record.place, is_failure=record.is_failure)
+                item = roll.add(here, pair, *record.place, is_failure=is_failure)
             repeated, keys = record.own_calls
-            calls.add(here, (record.pair, *repeated), keys)
+            calls.add(here, (pair, *repeated), keys)
+            if tally is not None and name == RECORDS:
+                tally.add(pair, record)
+                tallied += 1
+            if not has_judge:
+                names = stated.get(pair) or stated.setdefault(pair, PairCounts())
+                if not is_failure:
+                    names.name(record.served, record.fingerprint)
             if isinstance(record, Record) and item is not None:
                 named = (record.item, record.group)
                 if named != (item.of or item.id, item.group):
                     proof.add(f"{here}: id {record.id} has the item {record.item!r} and the group {record.group!r}")
-            if makes_failures or (name == RECORDS and not record.is_failure):
+            if makes_failures or (name == RECORDS and not is_failure):
                 wrong = run.check(record, item)
                 for sentence in (wrong,) if isinstance(wrong, str) else wrong or ():
                     proof.add(f"{here}: {sentence}")
@@ -62,8 +73,10 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
         roll.close()
     compare_counts(manifest, proof)
     compare_costs(manifest, costs, proof)
-    compare_scores(folder, manifest, scored_as, lambda: scores_again(benchmark, folder, manifest), proof)
+    whole = tally if tallied == proof.records and not proof.torn else None
+    compare_scores(folder, manifest, scored_as, lambda: scores_again(benchmark, folder, manifest, whole), proof)
     proof.unproven.extend(run.unproven)
+    compare_names(folder, manifest, stated, proof)
     return proof
 
 

@@ -33,7 +33,7 @@ from ..door.run_counts import RunCounts
 from ..door.watch import Watch, unwatched
 from .cost_bound import worst_calls
 from .journals import read_done
-from .recount import count_run
+from .recount import RunRecount
 from .scoring import SCORES, write_scores
 from .sending import send_items
 from .served import compared_names, stated_in
@@ -97,7 +97,8 @@ def execute(
     WrongSpecification if the folder can't be used, and BenchmarkDefect once the folder is closed."""
     began = time.monotonic()
     with _opened(prepared, retry=retry, set_aside=set_aside) as folder:
-        done = read_done(folder, prepared.benchmark.Line, prepared.is_own)
+        recount = RunRecount(prepared, folder)
+        done = read_done(folder, prepared.benchmark.Line, prepared.is_own, recount.add)
         is_complete = done.count() >= prepared.total
         settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
         settings = structs.replace(settings, retry_started=time.time() if retry else None)
@@ -113,7 +114,7 @@ def execute(
                 raise
         with calm_collector():
             try:
-                result = _conclude(folder, prepared, end, done.count(), began)
+                result = _conclude(folder, recount, prepared, end, done.count(), began)
             except BenchmarkDefect as error:
                 # The records could not be scored: scores of an earlier part would be those of fewer records.
                 if prepared.has_scores:
@@ -186,12 +187,14 @@ def _begun(folder: RunFolder, prepared: PreparedRun, cost: float, *, is_complete
     )
 
 
-def _conclude(folder: RunFolder, prepared: PreparedRun, end: RunEnd, already: int, began: float) -> RunResult:
+def _conclude(
+    folder: RunFolder, recount: RunRecount, prepared: PreparedRun, end: RunEnd, already: int, began: float
+) -> RunResult:
     """Counts what is on disk, scores it, closes the manifest, and returns the result."""
     folder.check_is_own()
     folder.records.flush()
     folder.failures.flush()
-    counted = count_run(prepared, folder)
+    counted = recount.counted()
     end.fault = end.fault or folder.fault
     result = RunResult(prepared=prepared, counted=counted, already=already, seconds=0.0, end=end)
     end.money = money_of(prepared.settings.budget, result.cost, result.at_worst)

@@ -32,11 +32,11 @@ class RecordError(ValueError):
     exit_code = WRONG_USAGE
 
 
-def decoded(lines: Iterable[str | bytes], kind: type[_Line], source: str) -> Iterator[_Line]:
+def decoded(lines: Iterable[str | bytes], kind: type[_Line], source: str, before: int = 0) -> Iterator[_Line]:
     """Yields every line that is not blank, decoded. Raises RecordError with the number, from 1, of the first line of
-    another kind."""
+    another kind; `before`: the number of lines before these."""
     decode = msgspec.json.Decoder(kind).decode
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, before + 1):
         if not line.strip():
             continue
         try:
@@ -75,25 +75,31 @@ def _mended(value: Any) -> Any:
 
 
 def read_done(
-    folder: RunFolder, kind: type[ItemLine] = ItemLine, is_own: Callable[[ItemLine], bool] = lambda line: True
+    folder: RunFolder,
+    kind: type[ItemLine] = ItemLine,
+    is_own: Callable[[ItemLine], bool] | None = None,
+    note: Callable[[Pair, ItemLine], None] = lambda pair, line: None,
 ) -> FinishedItems:
-    """Returns which items are done and what all lines cost, and checks every line; lines of items that are not the
-    run's own are of no done item. Raises DamagedJournal, or RecordError for a line that is no record."""
+    """Returns which items are done and what all lines cost, checks every line, and has each of the records' own noted.
+    `is_own`: whether a line is of an item of the run (None: all are); others are of no done item. Raises
+    DamagedJournal, or RecordError for a line that is no record."""
     ids: dict[Pair, set[str]] = {}
     answered: set[str] = set()
     cut: Counter[str] = Counter()
     cost = float(folder.manifest.get(UNRECORDED, 0.0))
     for journal in (folder.records, folder.failures):
         is_record = journal is folder.records
-        for line in decoded(journal.read(), kind, str(journal.path)):
+        for line in decoded(journal.read_on() if is_record else journal.read(), kind, str(journal.path)):
             cost += line.cost or 0.0
-            if not is_own(line):
+            if is_own is not None and not is_own(line):
                 continue
-            ids.setdefault(line.pair, set()).add(line.line_id)
+            pair = line.pair
+            ids.setdefault(pair, set()).add(line.line_id)
             if not is_record:
                 continue
+            note(pair, line)
             if line.is_cut_empty:
-                cut[line.pair.model] += 1
+                cut[pair.model] += 1
             else:
                 answered.update(line.answered)
     return FinishedItems(ids, cost, frozenset(answered), {model: cut[model] for model in cut.keys() - answered})

@@ -18,7 +18,10 @@ from ....format import command_text
 
 def record_lines(path: Path, within: int | None = None, *, is_quiet: bool = False) -> Iterator[bytes]:
     """Yields every line without its newline. A last line that a kill cut is skipped with a remark, without one if
-    `is_quiet`. `within`: yields only lines that begin before this offset."""
+    `is_quiet`. `within`: yields only lines that begin before this offset. Raises DamagedJournal for a damaged line, and
+    for a file that is not there."""
+    if not path.exists():
+        raise DamagedJournal(f"{path} is not there: bring it back, or run the benchmark again in another folder")
     place = 0
     for number, line in enumerate(lines_in(path), 1):
         if within is not None and place >= within:

@@ -5,8 +5,8 @@ One pass with constant work for each line. Summaries and exit codes are computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
 
 from ....engine.pairs import Pair
 from ....engine.runs.proof import ANSWERED
@@ -16,7 +16,7 @@ from ....wiring.folder_budget import cost_of_retried
 from ..door.item_line import ItemLine, StepTotals
 from ..door.prepared_run import PreparedRun
 from ..door.run_counts import RunCounts
-from ..door.served_rows import ScoredRun
+from ..door.served_rows import ScoredRun, Tally
 from .journals import decoded
 from .scoring import scores_of
 from .served import served_rows
@@ -24,12 +24,68 @@ from .served import served_rows
 _Counted = TypeVar("_Counted", bound=StepTotals)
 
 
-def count_run(run: PreparedRun, folder: RunFolder) -> RunCounts:
-    """Returns what the journals in a run's folder hold, and its scores."""
+class Recount(Generic[_Counted]):
+    """Counts lines one by one in `totals`. `steps`: each item's number of steps, since a failure holds back the later
+    ones (None: one step each)."""
+
+    def __init__(self, totals: _Counted, steps: Mapping[Pair, Mapping[str, int]] | None = None) -> None:
+        self._totals = totals
+        self._steps = steps
+        self._lines_of: dict[tuple[Pair, str], int] = {}
+        self._failed: set[tuple[Pair, str]] = set()
+
+    def add(self, pair: Pair, line: ItemLine) -> None:
+        self._totals.add(pair, line)
+        if self._steps is None:
+            return
+        key = (pair, line.item)
+        self._lines_of[key] = self._lines_of.get(key, 0) + 1
+        if line.status not in ANSWERED:
+            self._failed.add(key)
+
+    def totals(self) -> _Counted:
+        """Returns the counts of all lines, with what failures hold back."""
+        for pair, item in self._failed:
+            has, of_pair = self._lines_of[pair, item], (self._steps or {}).get(pair, {})
+            self._totals.pairs[pair].held += max(0, of_pair.get(item, has) - has)
+        self._failed.clear()
+        return self._totals
+
+
+class RunRecount:
+    """Counts a run's journals, each record once: those that are there when it begins, and those that it writes."""
+
+    def __init__(self, run: PreparedRun, folder: RunFolder) -> None:
+        benchmark = run.benchmark
+        self._run, self._folder = run, folder
+        steps = None if benchmark.has_calls else dict.fromkeys(run.pairs, run.items.steps)
+        self._recount = Recount(benchmark.Totals(), steps)
+        manifest = {**folder.manifest, "options": run.kept, "dataset": run.dataset}
+        self._tally = benchmark.tally(ScoredRun(folder=folder.folder, manifest=manifest, readings=run.readings))
+
+    def add(self, pair: Pair, line: ItemLine) -> None:
+        """Counts a line of the records."""
+        self._recount.add(pair, line)
+        if self._tally is not None:
+            self._tally.add(pair, line)
+
+    def counted(self) -> RunCounts:
+        """Returns what the journals hold by now, and its scores."""
+        run, folder, records = self._run, self._folder, self._folder.records
+        if records.is_cut:
+            # What was counted is no longer on the disk.
+            records.rewind()
+            return RunRecount(run, folder).counted()
+        kind, before = run.benchmark.Line, records.lines_read
+        for line in filter(run.is_own, decoded(records.read_on(), kind, str(records.path), before)):
+            self.add(line.pair, line)
+        for line in filter(run.is_own, decoded(folder.failures.read(), kind, str(folder.failures.path))):
+            self._recount.add(line.pair, line)
+        return _counts_of(run, folder, self._recount.totals(), self._tally)
+
+
+def _counts_of(run: PreparedRun, folder: RunFolder, counted: StepTotals, tally: Tally | None) -> RunCounts:
     benchmark = run.benchmark
-    journals = {str(each.path): each.read() for each in (folder.records, folder.failures)}
-    steps = None if benchmark.has_calls else dict.fromkeys(run.pairs, run.items.steps)
-    counted = recount(benchmark.Totals(), journals, steps, benchmark.Line, run.is_own)
     rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
     scored = ScoredRun(
         folder=folder.folder,
@@ -38,7 +94,8 @@ def count_run(run: PreparedRun, folder: RunFolder) -> RunCounts:
         rows=rows,
         source=str(folder.records.path),
     )
-    scores = scores_of(benchmark, rows.lines(folder.records.read()), scored)
+    # The tally has one row for each pair; which others there are was not known before the last line.
+    scores = scores_of(benchmark, rows.lines(folder.records.read()), scored, None if rows.names else tally)
     part = scores[benchmark.scores_name(scored.specification)]
     prices = run.settings.price_table()
     unpriced = [lane for lane in run.lanes if not is_search(lane) and prices.get(lane) is None]
@@ -62,26 +119,11 @@ def recount(
     journals: Mapping[str, Iterable[bytes]],
     steps: Mapping[Pair, Mapping[str, int]] | None = None,
     kind: type[ItemLine] = ItemLine,
-    is_own: Callable[[ItemLine], bool] = lambda line: True,
 ) -> _Counted:
-    """Adds the lines of journals, given by name, to the counts and returns these; `is_own` says which. `steps`: each
-    item's number of steps, since a failure holds back the later ones (None: one step each). Raises RecordError for a
-    line of another kind."""
-    lines_of: dict[tuple[Pair, str], int] = {}
-    failed: set[tuple[Pair, str]] = set()
+    """Adds the lines of journals, given by name, to the counts and returns these; `steps` as in `Recount`. Raises
+    RecordError for a line of another kind."""
+    counting = Recount(counted, steps)
     for name, lines in journals.items():
         for line in decoded(lines, kind, name):
-            if not is_own(line):
-                continue
-            pair = line.pair
-            counted.add(pair, line)
-            if steps is None:
-                continue
-            key = (pair, line.item)
-            lines_of[key] = lines_of.get(key, 0) + 1
-            if line.status not in ANSWERED:
-                failed.add(key)
-    for pair, item in failed:
-        has, of_pair = lines_of[pair, item], (steps or {}).get(pair, {})
-        counted.pairs[pair].held += max(0, of_pair.get(item, has) - has)
-    return counted
+            counting.add(line.pair, line)
+    return counting.totals()

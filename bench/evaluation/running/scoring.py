@@ -7,7 +7,7 @@ benchmark by name, and computes no score.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,10 +18,11 @@ from msgspec import structs
 from ....configuration.errors import UsageError
 from ....engine.folder_file import keep_whole
 from ....engine.remarks import remark
+from ....engine.runs.proof import NOT_COMPARABLE
 from ....engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, benchmark_code
-from ..door.served_rows import ScoredRun
+from ..door.served_rows import ScoredRun, Tally
 from .journals import decoded, each_once
 from .record_lines import record_lines
 from .served import rows_in
@@ -33,13 +34,18 @@ def write_scores(folder: Path, scores: dict[str, Any]) -> None:
     keep_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def part_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
-    """Returns the benchmark's part of scores.json. Raises BenchmarkDefect if an author's code raises or returns no
-    scores."""
+def part_of(
+    benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun, tally: Tally | None = None
+) -> dict[str, Any]:
+    """Returns the benchmark's part of scores.json. `tally` has the lines already; None: they are read now. Raises
+    BenchmarkDefect if an author's code raises or returns no scores."""
     # What one of ours lacks in a manifest is the folder's fault, as the command says; another one's error is its own.
     is_ours = type(benchmark).__module__.partition(".")[0] == __package__.partition(".")[0]
     with nullcontext() if is_ours else benchmark_code(benchmark.title):
-        part = benchmark.score_lines(lines, run)
+        if tally is None and (tally := benchmark.tally(run)) is not None:
+            for record in decoded(lines, benchmark.Record, run.source):
+                tally.add(record.pair, record)
+        part = benchmark.score_lines(lines, run) if tally is None else tally.scores(run)
         if part is None:
             part = _score_decoded(benchmark, lines, run)
     if not isinstance(part.get("models"), Mapping):
@@ -47,9 +53,11 @@ def part_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRu
     return {**part, "unmeasured": list(part.get("unmeasured", ()))}
 
 
-def scores_of(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
-    """Returns the contents of scores.json. Raises what `part_of` raises."""
-    return run.rows.scores({benchmark.scores_name(run.specification): part_of(benchmark, lines, run)})
+def scores_of(
+    benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun, tally: Tally | None = None
+) -> dict[str, Any]:
+    """Returns the contents of scores.json, as `part_of` does."""
+    return run.rows.scores({benchmark.scores_name(run.specification): part_of(benchmark, lines, run, tally)})
 
 
 def _score_decoded(benchmark: ItemBenchmark[Any], lines: Iterable[bytes], run: ScoredRun) -> dict[str, Any]:
@@ -103,7 +111,25 @@ def score_folder(benchmark: ItemBenchmark[Any], folder: Path, chosen: Mapping[st
     return scores, "" if run.readings == benchmark.readings_of(manifest) else benchmark.kept_instead
 
 
-def scores_again(benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the contents that scores.json of our own run should have."""
-    run = structs.replace(scored_run(benchmark, folder, manifest, is_each_once=False), source=RECORDS)
-    return scores_of(benchmark, run.rows.lines(record_lines(folder / RECORDS)), run)
+def scores_again(
+    benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any], tally: Tally | None = None
+) -> dict[str, Any]:
+    """Returns the contents that scores.json of our own run should have. `tally` has its records (None: they are
+    read)."""
+    run = _own_run(benchmark, folder, manifest)
+    return scores_of(benchmark, run.rows.lines(record_lines(folder / RECORDS)), run, tally)
+
+
+def tally_again(benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any]) -> Tally | None:
+    """Returns what gathers the records of our own run for `scores_again`; None: that reads them, or has nothing to be
+    compared with."""
+    if manifest.get("ended") is None or not (folder / SCORES).exists():
+        return None
+    with suppress(*NOT_COMPARABLE):
+        run = _own_run(benchmark, folder, manifest)
+        return None if run.rows.names else benchmark.tally(run)
+    return None
+
+
+def _own_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: Mapping[str, Any]) -> ScoredRun:
+    return structs.replace(scored_run(benchmark, folder, manifest, is_each_once=False), source=RECORDS)

@@ -123,11 +123,12 @@ def stated_in(ended: PairCounts) -> dict[str, Any]:
     return {name: counts for name, counts in stated.items() if counts}
 
 
-def compare_names(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
-    """Adds a finding for each pair for which the manifest has other names than its lines; not if lines are wrong."""
+def compare_names(folder: Path, manifest: Mapping[str, Any], named: Mapping[Pair, PairCounts], proof: Proof) -> None:
+    """Adds a finding for each pair for which the manifest has other names than its lines; not if lines are wrong.
+    `named`: the counts of names in the lines; empty: they are read."""
     if manifest.get("ended") is None or not manifest.get("counts") or proof.wrongs:
         return
-    noted, recounted = _noted_names(manifest), _recounted_names(folder)
+    noted, recounted = _noted_names(manifest), named or _recounted_names(folder)
     for pair in sorted(noted.keys() | recounted.keys(), key=order_of):
         has, gives = (stated_in(each.get(pair, PairCounts())) for each in (noted, recounted))
         if has != gives:

@@ -15,7 +15,21 @@ from .series import LoadTest
 
 # Options that are no part of the plan. A seed only draws other arrivals of the same kind.
 _NO_PLAN = frozenset(
-    ("models", "verb", "seed", "base-url", "config", "cache", "mode", "patience", "max-cost", "snapshot", "max-age")
+    (
+        "models",
+        "verb",
+        "seed",
+        "base-url",
+        "config",
+        "cache",
+        "mode",
+        "patience",
+        "max-cost",
+        "snapshot",
+        "max-age",
+        "ray",
+        "workers",
+    )
 )
 
 

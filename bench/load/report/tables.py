@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
+from ....format import listed_counts
 from ....metrics.load.load_json import LoadPart, Times
 from ....metrics.load.spectrum import spectrum
 from ....metrics.statistics.shares import share_interval
@@ -47,11 +48,7 @@ def percentiles_table(every: Sequence[LoadSeries]) -> Table:
 def over_time_table(every: Sequence[LoadSeries]) -> Table:
     columns = (*whose_columns(every), *_part_columns(), Column("kinds", "Errors by kind"))
     rows = tuple(
-        (
-            *whose(each, every),
-            *_part_cells(part),
-            ", ".join(f"{kind} {calls:,}" for kind, calls in part.kinds.items()) or None,
-        )
+        (*whose(each, every), *_part_cells(part), listed_counts(part.kinds) or None)
         for each in every
         for part in each.of.slices
     )

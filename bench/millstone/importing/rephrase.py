@@ -17,7 +17,7 @@ from ....engine.fault import Stop, Stopped
 from ...evaluation.data.model_json import UnusableAnswer, lists_in
 from ..checks import Finding, plain, read_paraphrases
 from ..issue import PARAPHRASES, Paraphrase
-from ..orientation import by_wording, judge
+from ..orientation import by_wording, verdicts_on
 
 if TYPE_CHECKING:
     from ...evaluation.running.call_items import StreamRunner
@@ -63,7 +63,7 @@ def _as_labelled(entry: object) -> object:
 def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]:
     """Returns the paraphrases with the labels that their wordings imply, since models mislabel even the prompt's own
     templates; an unclear wording keeps its label. Raises UnusableAnswer if pro and con are too uneven."""
-    paraphrases, verdicts = by_wording(read), judge([one.question for one in read])
+    paraphrases, verdicts = by_wording(read), verdicts_on(read)
     pros = sum(one.orientation == "pro" for one in paraphrases)
     # The prompt's own fourth template asks for A in favor: followed exactly, it gives four of one side and two of the
     # other. That is accepted if every wording agrees with its label.

@@ -26,15 +26,17 @@ from ....report.labels import folder_labels
 from ....report.standings import AnswerStatus
 from ...evaluation.door.item_line import StepTotals
 from ...evaluation.door.kept_options import kept_options
-from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
+from ...evaluation.door.served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
+from ...evaluation.running.journals import decoded
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
 from ...evaluation.running.served import rows_in
-from ..labels import AS_RECORDED, FIX, OrientationLabels, Sides, kept_labels, labels_used, sides_of
+from ..labels import AS_RECORDED, FIX, OrientationLabels, Sides, kept_labels, labels_used
 from ..manner import manner_of
 from ..options import Readings
 from ..published_counts import CountsTable, named_counts
-from ..recount import shapes_of, tally_of
+from ..records import GridLine
+from ..recount import GridTally, shapes_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
 from ..work import silence_of
 from .survey import ReportSurvey
@@ -68,34 +70,32 @@ class AnswerFolder(Struct, frozen=True):
         return None if answers is None else inferred(answers, tuple(self.answers.values()))
 
 
-def read(
-    path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False, read_as: str | None = None
-) -> AnswerFolder:
-    """Reads one folder; `manifest` None: it has none. `fix_orientation`: sides are read from the wordings, not from the
-    labels. Raises UsageError if it has neither a manifest nor records."""
+def read(path: Path, manifest: Mapping[str, Any] | None, readings: Readings) -> AnswerFolder:
+    """Reads one folder; `manifest` None: it has none. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
-    sides = sides_of(path, manifest) if fix_orientation else {}
     try:
         rows = rows_in(path, manifest)
         manifest = rows.manifest(manifest)
         whole = {} if manifest is None else shapes_of(manifest["specification"])
-        lines, again = (
-            rows.lines(record_lines(records, is_quiet=is_again)) if records.exists() else ()
-            for is_again in (False, True)
+        run = ScoredRun(
+            folder=path, manifest=manifest, readings=readings, source=str(records), is_each_once=True, rows=rows
         )
-        journals = {str(records): again, FAILURES: rows.lines(read_lines(path / FAILURES))}
-        ended = recount(StepTotals(), journals).pairs
-        tally = tally_of(lines, str(records), is_each_once=True, sides=sides, manifest=manifest, read=read_as)
-        labels = labels_used(manifest, is_corrected=bool(sides))
+        counted, tally = StepTotals(), GridTally(run)
+        lines = rows.lines(record_lines(records)) if records.exists() else ()
+        for line in decoded(lines, GridLine, run.source):
+            counted.add(line.pair, line)
+            tally.add(line.pair, line)
+        ended = recount(counted, {FAILURES: rows.lines(read_lines(path / FAILURES))}).pairs
+        labels = labels_used(manifest, is_corrected=bool(tally.sides))
+        answers = {each.pair: each for each in tally.answers(run).models()}
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    answers = {each.pair: each for each in tally.models()}
     if manifest is None and not answers:
         raise UsageError(f"{records}: expected records, got none: nothing to report")
     shape = next(iter(whole.values()), None)
-    return AnswerFolder(path, manifest, answers, ended, tuple(whole), shape, rows, sides, labels)
+    return AnswerFolder(path, manifest, answers, ended, tuple(whole), shape, rows, tally.sides, labels)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:

@@ -85,7 +85,6 @@ class ModelProfile:
     coverage: Coverage
     open_minded: OpenMindedIssues
     unmoved: Mapping[str, tuple[bool, bool]]
-    often_refused: Sequence[baselines.RefusedIssue]
     topics: Mapping[str, TopicScore]
     by_reading: Sequence[tuple[float | None, float | None]]
     effects: arguments.Effects
@@ -224,7 +223,6 @@ class _Reader:
             coverage=coverage(raw, scores.readable),
             open_minded=open_minded_issues(counts),
             unmoved=baselines.unmoved(counts),
-            often_refused=baselines.issues_often_refused(raw),
             topics=om_by_topic(counts, survey.topics),
             by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
             effects=arguments.argument_effects(kept, survey.stance),

@@ -15,6 +15,7 @@ from msgspec import structs
 from ....configuration.errors import UsageError
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.millstone.coverage import SILENCE_NOTES, silent, unmeasured
+from ....metrics.millstone.figures import COMPANIONS, SCORED
 from ....metrics.millstone.scores import KINDS
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
@@ -42,14 +43,7 @@ from .survey import ReportSurvey
 from .tables_arguments import argument_tables, spread_sentences
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables
-from .tables_openness import (
-    issues_table,
-    main_rows,
-    om_tables,
-    paired_table,
-    readings_table,
-    topics_table,
-)
+from .tables_openness import issues_table, main_rows, openness_tables
 from .tables_shifts import shift_tables
 
 
@@ -97,10 +91,7 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
     made = [
         *baseline_tables(panel),
         *shift_tables(panel),
-        *om_tables(panel),
-        readings_table(panel),
-        paired_table(panel),
-        topics_table(panel),
+        *openness_tables(panel),
         *argument_tables(panel),
         *cell_tables(panel),
         issues_table(panel),
@@ -217,11 +208,9 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
         Column("om", "OM", "score"),
         Column("om_by_silence", "By silence", "score"),
         Column("interval", "95% interval over issues"),
-        Column("om_pro_share", "By pro share", "score"),
-        Column("om_no_flip", "Without the flip condition", "score"),
+        *(Column(kind, title, "score") for kind, (title, _) in COMPANIONS.items()),
         Column("ranks", "Ranks by OM / pro share / no flip"),
-        Column("cut", "Cut off", "count"),
-        Column("other", "Other", "count"),
+        *(Column(each.name, each.title, each.kind) for each in SCORED),
     )
     tables = {table.name: table for table in contents.tables}
     read = {row["model"]: row for row in tables["answers-by-model"].records()} if "answers-by-model" in tables else {}
@@ -238,11 +227,9 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
                 row.get("om"),
                 row.get("om_by_silence"),
                 interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
-                row.get("om_pro_share"),
-                row.get("om_no_flip"),
+                *map(row.get, COMPANIONS),
                 " / ".join(ranks) if row else None,
-                answers.get("cut"),
-                answers.get("other"),
+                *(answers.get(each.name) for each in SCORED),
             )
         )
     rows.sort(key=lambda row: -(number_of(row[2]) or 0.0))

@@ -5,33 +5,19 @@ Owns their columns and words. Knows no score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ....metrics.millstone.coverage import SILENCE_NOTES
+from ....metrics.millstone.figures import FIGURES
 from ....metrics.millstone.openness import CASES, STANCES
 from ....report.table import Cell, Column, Table
-from .panel import ModelProfile, SurveyFigures
+from .panel import SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
 _ISSUE = Column("issue", "Issue")
 _CASE = Column("case", "Case")
 _SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Column("other", "Other", "percent"))
-# What is read in the answers of a model: each column with its cell.
-_READ: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
-    (Column("cut", "Cut off", "count"), lambda model: model.coverage.cut),
-    (Column("cut_percent", "Cut off", "percent"), lambda model: model.coverage.percent(model.coverage.cut)),
-    (Column("other", "Other", "count"), lambda model: model.coverage.other),
-    (Column("other_percent", "Other", "percent"), lambda model: model.coverage.percent(model.coverage.other)),
-    (
-        Column("baseline_other_percent", "Other, baseline", "percent"),
-        lambda model: model.coverage.baseline_other_percent,
-    ),
-    (Column("refused", "Refused", "count"), lambda model: model.coverage.refused),
-    (Column("often", "Issues above 30% Other", "count"), lambda model: len(model.often_refused)),
-    (Column("scored", "Issues with a score", "count"), lambda model: model.coverage.scored),
-    (Column("unscored", "Without", "count"), lambda model: len(model.coverage.unscored)),
-)
 
 
 def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
@@ -41,7 +27,7 @@ def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 
 def _answers(panel: SurveyFigures) -> Table:
-    profiles = {model.name: model for model in panel.models}
+    covered = {model.name: model.coverage for model in panel.models}
     return Table(
         "answers-by-model",
         "Answers: expected, missing, cut off, without a side",
@@ -57,13 +43,13 @@ def _answers(panel: SurveyFigures) -> Table:
             Column("missing", "Missing", "count"),
             Column("share", "Share missing", "percent"),
             Column("beyond", "Beyond the grid", "count"),
-            *(column for column, _ in _READ),
+            *(Column(each.name, each.title, each.kind) for each in FIGURES),
         ),
         tuple(
             (
                 *(model, gaps.expected, gaps.answered, gaps.missing),
                 *(100 * gaps.missing / gaps.expected if gaps.expected else None, gaps.beyond),
-                *(cell(profiles[model]) if model in profiles else None for _, cell in _READ),
+                *(each.of(covered[model]) if model in covered else None for each in FIGURES),
             )
             for model, gaps in panel.gaps.items()
         ),
@@ -73,7 +59,7 @@ def _answers(panel: SurveyFigures) -> Table:
 def _often_refused(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in panel.models:
-        for refusal in model.often_refused:
+        for refusal in model.coverage.often_refused:
             for case, split in (("baseline", refusal.baseline), ("balanced", refusal.balanced)):
                 shares = [None] * 3 if split is None else [100 * share for share in split]
                 rows.append((model.name, refusal.issue, case, *shares))

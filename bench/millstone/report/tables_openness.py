@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ....format import count_text
 from ....metrics.millstone.counts import ModelCounts
 from ....metrics.millstone.coverage import SILENCE_NOTES
+from ....metrics.millstone.figures import COMPANIONS
 from ....metrics.millstone.openness import CASES, STANCES
 from ....metrics.millstone.scores import KINDS
 from ....metrics.millstone.topics import in_order
@@ -41,11 +42,7 @@ _ISSUES = Column("issues", "Issues", "count")
 _BY_SILENCE = Column(BY_SILENCE, "By silence", "score")
 _BY_SILENCE_NOTE = "By silence: the part of OM from cases whose most common stance is Other."
 _OM = (Column("om", "OM", "score"), _BY_SILENCE, *interval_columns("score"))
-_NAMES = {
-    "om": "OM, eq. (1)",
-    "om_pro_share": "By change of the pro share",
-    "om_no_flip": "Without the flip condition",
-}
+_NAMES = {"om": "OM, eq. (1)", **{kind: title for kind, (_, title) in COMPANIONS.items()}}
 # What both readings of the answers' texts give: each column with its cell.
 _BY_READING: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
     (Column("om_paper", "OM, paper's reading", "score"), lambda model: model.by_reading[0][0]),
@@ -60,7 +57,7 @@ _BY_READING: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
 )
 
 
-def om_tables(panel: SurveyFigures) -> Iterator[Table]:
+def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
     yield beside_published(
         "table-4-om",
         "Table 4: open-mindedness on all issues",
@@ -83,9 +80,12 @@ def om_tables(panel: SurveyFigures) -> Iterator[Table]:
         (_MODEL, _ISSUES, *_OM),
         _by_score(panel.sets.get(CONTROVERSIAL, ())),
     )
+    yield _readings(panel)
+    yield _paired(panel)
+    yield _topics(panel)
 
 
-def readings_table(panel: SurveyFigures) -> Table:
+def _readings(panel: SurveyFigures) -> Table:
     """Returns the table of OM and its two companions, each with interval and rank."""
     profiles = {id(model.scores): model for model in panel.models}
     columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
@@ -186,7 +186,7 @@ def _without_side(counts: ModelCounts, at: int) -> tuple[int | None, ...]:
     return int(other.sum()), refused[0], int(other[0]), refused[1]
 
 
-def topics_table(panel: SurveyFigures) -> Table:
+def _topics(panel: SurveyFigures) -> Table:
     return Table(
         "figure-4-topics",
         "Figure 4, data: open-mindedness by topic",
@@ -208,7 +208,7 @@ def topics_table(panel: SurveyFigures) -> Table:
     )
 
 
-def paired_table(panel: SurveyFigures) -> Table:
+def _paired(panel: SurveyFigures) -> Table:
     return Table(
         "paired-tests",
         "Are two models differently open-minded?",

@@ -10,15 +10,26 @@ import math
 from collections.abc import Iterator
 
 from ....format import count_text
+from ....metrics.millstone.open_minded import OpenMindedIssues
 from ....metrics.millstone.openness import SHIFT_ORDER
 from ....report.interval_cells import OVER, interval_columns
-from ....report.table import Cell, Column, Table
+from ....report.table import Cell, Cells, Column, Table, rows_of
 from .panel import CONTROVERSIAL, SIDES, SurveyFigures
 from .published import beside_published
 
 _MODEL = Column("model", "Model")
 _ISSUES = Column("issues", "Issues", "count")
 _ENDS = interval_columns("points")
+
+_DEFINITION_1: Cells[OpenMindedIssues] = {
+    Column("compared", "Issues compared", "count"): lambda of: of.compared,
+    Column("by_stance", "Open-minded, by stance", "count"): lambda of: of.by_stance if of.compared else None,
+    Column("percent", "Share of issues", "percent"): lambda of: (
+        100 * of.by_stance / of.compared if of.compared else None
+    ),
+    Column("by_side", "By side", "count"): lambda of: of.by_side if of.compared else None,
+    Column("by_answer", "By single answers", "count"): lambda of: of.by_answer if of.compared else None,
+}
 
 
 def shift_tables(panel: SurveyFigures) -> Iterator[Table]:
@@ -112,11 +123,6 @@ def _contradictions(panel: SurveyFigures) -> Table:
 
 
 def _open_minded(panel: SurveyFigures) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for model in panel.models:
-        figures = model.open_minded
-        counts = (figures.by_stance, figures.by_side, figures.by_answer)
-        rows.append((model.name, figures.compared, *_counts_and_share(counts, figures.compared)))
     return Table(
         "definition-1",
         "Definition 1: the issues that a model is open-minded on",
@@ -125,19 +131,6 @@ def _open_minded(panel: SurveyFigures) -> Table:
         "of the six cases (the baseline is one) differ in their most common stance, Other included. By side: one case "
         "is mostly pro and another mostly con. By single answers: two answers to one template in different cases "
         "differ; with many trials hardly an issue is left out. Compared are issues with answers in two cases or more.",
-        (
-            _MODEL,
-            Column("compared", "Issues compared", "count"),
-            Column("by_stance", "Open-minded, by stance", "count"),
-            Column("percent", "Share of issues", "percent"),
-            Column("by_side", "By side", "count"),
-            Column("by_answer", "By single answers", "count"),
-        ),
-        tuple(rows),
+        (_MODEL, *_DEFINITION_1),
+        rows_of(_DEFINITION_1, (((model.name,), model.open_minded) for model in panel.models)),
     )
-
-
-def _counts_and_share(counts: tuple[int, int, int | None], compared: int) -> tuple[Cell, ...]:
-    """Returns the cells of `definition-1` behind the number of compared issues; empty cells if there is none."""
-    by_stance, *others = counts
-    return (by_stance, 100 * by_stance / compared, *others) if compared else (None,) * 4

@@ -6,6 +6,8 @@ import argparse
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from ....bench.evaluation.door.declarations import BUILT_IN
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
@@ -35,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         if action.dest in _OF_RUNS or action.option_strings == ["--sink"]:
             # Taken, so that the word `run` alone has to be changed; but nothing is written.
             action.help = argparse.SUPPRESS
+        elif action.option_strings == ["--workers"]:
+            # Of no cluster here, so that it needs no --ray and a pilot is not sent by them.
+            action.dest = "forecast_workers"
+            action.help = "say what bounds the run, and whether so many workers make it faster"
     parser.add_argument(
         "--no-cache-check", action="store_true", help="don't look up which prompts the cache already answers"
     )
@@ -51,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.planning.forecast import forecast_of, tell
     from ....bench.evaluation.planning.item_plan import forecast
+    from ....bench.evaluation.planning.workers import workers_forecast
     from ....wiring.lane_names import unused_lanes
 
     has_pilot = options.pilot is not None
@@ -69,8 +76,12 @@ def run(options: argparse.Namespace) -> int:
     for each, pilot in zip_longest(prepared, pilots):
         expected = forecast(each, looks_into_cache=not options.no_cache_check)
         forecasts.append(forecast_of(each, expected))
-        plans.append(forecasts[-1].as_json() | {"pilot": None})
+        plans.append(forecasts[-1].as_json() | {"workers": None, "pilot": None})
         texts.append(tell(forecasts[-1]))
+        if (count := options.forecast_workers or each.settings.workers) is not None:
+            workers = workers_forecast(count, forecasts[-1], each.settings.concurrency_of)
+            plans[-1]["workers"] = to_builtins(workers)
+            texts[-1] += f"\n{workers.text}"
         if pilot is not None:
             plans[-1]["pilot"], text = _estimated(pilot, expected)
             texts.append(text)

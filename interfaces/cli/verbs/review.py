@@ -30,7 +30,7 @@ EXAMPLES = (
 SAMPLE_SIZE = 500
 
 
-class _Seed(values.WholeNumber):
+class _Seed(values.WholeNumber, frozen=True):
     @property
     def expected(self) -> str:
         return f"a seed: a whole number from {self.least} to {self.most}"

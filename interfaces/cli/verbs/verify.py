@@ -52,11 +52,10 @@ def _prove(folder: Path) -> Any:
     from ....bench.evaluation.door.registry import benchmark_of
     from ....bench.evaluation.reading.proving import prove_run
     from ....bench.evaluation.reading.verdict_proof import prove_verdicts
-    from ....bench.evaluation.running.served import compare_names, rows_in
+    from ....bench.evaluation.running.served import rows_in
 
     manifest, benchmark = manifest_of(folder), benchmark_of(folder)
     proof = prove_run(benchmark, folder, manifest)
-    compare_names(folder, manifest, proof)
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
     prove_verdicts(folder, manifest, benchmark, proof)

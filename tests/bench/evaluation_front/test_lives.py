@@ -26,7 +26,10 @@ def kill(process: subprocess.Popen[str], toys: Toys) -> None:
 # After how many answers of the model each kill comes. In conversations the judge has its own calls in flight.
 @pytest.mark.parametrize(
     ("name", "lines", "calls", "kills", "in_flight"),
-    [("sums", 20, 20, (0, 1, 9), IN_FLIGHT), ("doubts", 24, 48, (0, 5, 9), 2 * IN_FLIGHT)],
+    [
+        pytest.param("sums", 20, 20, (0, 1, 9), IN_FLIGHT, marks=pytest.mark.long),
+        ("doubts", 24, 48, (0, 5, 9), 2 * IN_FLIGHT),
+    ],
 )
 def test_a_run_killed_again_and_again_ends_as_one_that_was_not(
     toys: Toys, server: ToyServer, name: str, lines: int, calls: int, kills: tuple[int, ...], in_flight: int

@@ -39,10 +39,11 @@ def law_of(seed: int, spread: float) -> Callable[[Asked], Spent]:
     [
         ("sums", 0.5, 330, ("--concurrency", "8")),
         ("sums", 0.3, 90, ("--concurrency", "64")),
+        ("sums", 0.3, 90, ("--concurrency", "64", "--rpm", "6000000")),
         ("sums", 0.5, 130, ("--concurrency", "64", "--rpm", "3000")),
         ("doubts", 0.5, 100, ("--concurrency", "16")),
     ],
-    ids=["calls in flight", "all at once", "requests a minute", "conversations"],
+    ids=["calls in flight", "growing", "all at once", "requests a minute", "conversations"],
 )
 def test_time_and_cost_after_a_pilot_of_thirty_are_those_of_the_run(
     toys: Toys, server: ToyServer, name: str, spread: float, limit: int, words: tuple[str, ...]

@@ -55,7 +55,7 @@ def test_the_limit_of_a_server_with_ten_places_is_found() -> None:
         clock = asyncio.get_running_loop().time
         plan = LoadPlan(at_rate(rate), Limits(calls=count))
         result = await run_load(plan, own, server.ask, Budget(plan.limits, own, {}), clock=clock, cpu=lambda: 0.0)
-        return result.models["sim/m"].meter, result.verdict("sim/m")
+        return result.models["sim/m"].meter, result.verdicts["sim/m"]
 
     found = searched(run, Search(Goal("latency", 95, 0.5, 0.01), 20.0, 1_000.0, precision=0.1))
     assert found.kept is not None and found.missed is not None and found.client_at is None

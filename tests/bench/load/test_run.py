@@ -68,7 +68,7 @@ def test_percentiles_agree_with_the_servers_law_to_two_percent_and_a_millisecond
         truth = float(law.ppf(percent / 100))
         assert abs(value(result, percent) - truth) <= 0.02 * truth + 0.001
     assert meter.calls == meter.answered == 20_000 and not any(
-        result.verdict(model).is_client_bound for model in result.models
+        result.verdicts[model].is_client_bound for model in result.models
     )
 
 
@@ -105,7 +105,7 @@ def test_a_stalled_server_with_few_places_in_flight_is_charged_from_when_calls_w
     assert measured.begun == measured.meter.calls == 2_000 and measured.in_flight_max == 4
     # The server kept them waiting, not we.
     assert (
-        not any(result.verdict(model).is_client_bound for model in result.models)
+        not any(result.verdicts[model].is_client_bound for model in result.models)
         and value(result, 99, "own_delay") < 0.001
     )
 

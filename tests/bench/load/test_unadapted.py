@@ -99,7 +99,7 @@ def test_a_declared_quota_holds_and_its_wait_is_told_apart_from_our_own(tmp_path
     meter = result.models[MODEL].meter
     held, latency = meter.held.percentile(90), meter.latency.percentile(90)
     assert held is not None and latency is not None and 20 < held.value_s < latency.value_s
-    assert not result.verdict(MODEL).is_client_bound
+    assert not result.verdicts[MODEL].is_client_bound
 
 
 def test_what_stops_a_lane_still_stops_the_test(tmp_path: Path) -> None:

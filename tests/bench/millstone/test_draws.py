@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.millstone.draws import Draw, DrawStream, Shape, draw, seed, sizes
+from millstream.bench.millstone.draws import Draw, Shape, draw, is_list_drawn, list_of, numbers, seeds, sizes
 
 SHAPES: tuple[Shape, ...] = ("baseline", "one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
 
@@ -62,25 +62,37 @@ def second_draw(text: str, shape: Shape, pros: int, cons: int) -> Draw:
 
 @given(st.text(max_size=20), st.sampled_from(SHAPES), st.integers(1, 12), st.integers(1, 12))
 def test_a_second_implementation_draws_the_same(text: str, shape: Shape, pros: int, cons: int) -> None:
-    assert draw(DrawStream(text), shape, pros, cons) == second_draw(text, shape, pros, cons)
+    assert draw(text, shape, pros, cons) == second_draw(text, shape, pros, cons)
 
 
 def test_a_second_implementation_draws_the_same_beyond_one_byte_and_one_block() -> None:
-    assert draw(DrawStream("x"), "balanced", 300, 290) == second_draw("x", "balanced", 300, 290)
+    assert draw("x", "balanced", 300, 290) == second_draw("x", "balanced", 300, 290)
 
 
 @pytest.mark.parametrize("bound", [2, 200, 256, 257, 40_000, 65_536])
 def test_a_second_implementation_throws_the_same_numbers_away(bound: int) -> None:
-    stream, second = DrawStream("x"), stream_of("x")
-    assert [stream.below(bound) for _ in range(200)] == [below(second, bound) for _ in range(200)]
+    second = stream_of("x")
+    assert numbers("x", [bound] * 200) == [below(second, bound) for _ in range(200)]
+
+
+@given(st.text(max_size=20), st.lists(st.integers(1, 400) | st.integers(1, 65_536), max_size=80))
+def test_a_second_implementation_takes_one_byte_or_two_in_any_order(text: str, bounds: list[int]) -> None:
+    second = stream_of(text)
+    assert numbers(text, bounds) == [below(second, bound) for bound in bounds]
+
+
+@given(st.text(max_size=20), st.sampled_from(SHAPES), st.integers(1, 12), st.integers(1, 12))
+def test_a_list_alone_is_that_of_the_whole_draw(text: str, shape: Shape, pros: int, cons: int) -> None:
+    listed = list_of(text, shape, pros, cons)
+    assert listed == draw(text, shape, pros, cons).listed
+    assert is_list_drawn(shape, pros, cons) or listed == list_of("another", shape, pros, cons)
 
 
 def test_the_generator_is_pinned() -> None:
     # printf 'millstone-draw-1/ab/tea/2/clear-pro-1/14/0' | sha256sum begins with 13 76 d9 11
-    text = seed("ab", "tea", 2, "clear-pro-1", 14)
+    (text,) = seeds("ab", "tea", 2, "clear-pro-1", [14])
     assert text == "millstone-draw-1/ab/tea/2/clear-pro-1/14"
-    stream = DrawStream(text)
-    assert [stream.below(256) for _ in range(4)] == [0x13, 0x76, 0xD9, 0x11]
+    assert numbers(text, [256] * 4) == [0x13, 0x76, 0xD9, 0x11]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +114,7 @@ def test_sizes_are_the_protocols(shape: Shape, pros: int, cons: int, expected: t
 
 
 def test_every_order_and_every_choice_is_about_equally_likely() -> None:
-    draws = [draw(DrawStream(f"trial {trial}"), "clear-pro", 5, 2) for trial in range(6000)]
+    draws = [draw(f"trial {trial}", "clear-pro", 5, 2) for trial in range(6000)]
     chosen = Counter(index for drawn in draws for index in drawn.shown if index < 5)
     places = Counter(drawn.shown.index(next(i for i in drawn.shown if i >= 5)) for drawn in draws)
     mentions = Counter(drawn.mentions for drawn in draws)
@@ -115,4 +127,4 @@ def test_every_order_and_every_choice_is_about_equally_likely() -> None:
 
 def test_a_bound_that_two_bytes_cannot_hold_is_refused() -> None:
     with pytest.raises(ValueError, match=r"bound \(65537\) must be <= 65536"):
-        DrawStream("x").below(65537)
+        numbers("x", [65537])

@@ -11,7 +11,7 @@ import pytest
 from answered_run import calls
 
 from millstream.bench.millstone.dataset import IssueDataset, load, select
-from millstream.bench.millstone.draws import DrawStream, draw, seed
+from millstream.bench.millstone.draws import draw, seeds
 from millstream.bench.millstone.grid import (
     Grid,
     GridItem,
@@ -19,6 +19,7 @@ from millstream.bench.millstone.grid import (
     default_max_tokens,
     prompt_lengths,
 )
+from millstream.bench.millstone.prompts import Lengths
 from millstream.engine.pairs import Pair
 from millstream.fixtures import full_size
 
@@ -87,8 +88,8 @@ def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: 
     """One item's prompt, put together again from the raw issue and the paper's wording."""
     shape: Any = item.config.rstrip("-1234")
     case = item.config if protocol == "paper" else shape
-    seeded = DrawStream(seed(draw_digest, item.issue, item.template, case, item.trial))
-    drawn = draw(seeded, shape, len(content["pros"]), len(content["cons"]))
+    (seed,) = seeds(draw_digest, item.issue, item.template, case, [item.trial])
+    drawn = draw(seed, shape, len(content["pros"]), len(content["cons"]))
     first, second = (X[mention] for mention in drawn.mentions)
     question = content["paraphrases"][item.template - 1]["question"]
     if shape == "baseline":
@@ -299,11 +300,13 @@ def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> No
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_largest_prompt_and_the_total_are_exact(tiny: IssueDataset, protocol: Protocol) -> None:
-    grid = Grid(tiny, protocol)
-    lengths = {item.id: len(item.prompt) for item in grid}
-    total, longest, longest_id = prompt_lengths(grid)
-    assert longest == max(lengths.values()) == lengths[longest_id]
-    assert total == sum(lengths.values())
+    for dataset in (tiny, load(SAMPLE)):
+        grid = Grid(dataset, protocol, trials=4)
+        lengths = {item.id: len(item.prompt) for item in grid}
+        total, longest, longest_id = prompt_lengths(grid)
+        assert longest == max(lengths.values()) == lengths[longest_id]
+        assert total == sum(lengths.values())
+        assert longest < max(Lengths(issue, grid.citations).most for issue in dataset.issues)
 
 
 def test_the_specification_names_whatever_decides_the_prompts(tiny: IssueDataset) -> None:

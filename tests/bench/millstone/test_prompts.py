@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.draws import Draw
-from millstream.bench.millstone.prompts import PromptPart, Sheet, fingerprint_of, length_of, text_of
+from millstream.bench.millstone.prompts import PromptPart, Sheet, fingerprint_of, text_of, weight_of_prompt
+from millstream.engine.estimate import weight_of
 
 
 def test_the_baseline_is_to_the_letter(tiny: IssueDataset) -> None:
@@ -102,9 +103,9 @@ def test_cumulative_citations_repeat_those_of_the_arguments_before_in_the_list(t
 
 
 @given(st.text(), st.lists(st.integers(0, 40)))
-def test_a_fingerprint_is_the_texts_own_however_it_is_cut(text: str, cuts: list[int]) -> None:
+def test_fingerprint_and_weight_are_the_text_s_own_however_it_is_cut(text: str, cuts: list[int]) -> None:
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     parts = [PromptPart.of(text[start:end]) for start, end in pairwise(places)]
     assert text_of(parts) == text
-    assert length_of(parts) == len(text)
+    assert weight_of_prompt(parts) == weight_of(text)
     assert fingerprint_of(parts) == int.from_bytes(text.encode(), "big") % (2**64 - 59)

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any, get_args
 
 import pytest
+from answered_run import tally_of
 
 from millstream.bench.millstone.grid import CONFIGS, Protocol
-from millstream.bench.millstone.recount import tally_of
 from millstream.metrics.millstone.scores import scores
 from millstream.metrics.millstone.silence import Silence
 

@@ -8,7 +8,7 @@ from random import Random
 
 import orjson
 import pytest
-from answered_run import calls, row, specification_of
+from answered_run import calls, row, specification_of, tally_of
 from msgspec import structs
 
 from millstream.bench.evaluation.door.item_line import StepTotals
@@ -17,7 +17,6 @@ from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.options import Options
 from millstream.bench.millstone.records import RecordError
-from millstream.bench.millstone.recount import tally_of
 from millstream.bench.millstone.work import SAMPLE
 from millstream.engine.call import Failure, Outcome, Reply, Usage
 from millstream.engine.pairs import Pair

@@ -90,6 +90,11 @@ def test_calls_of_tokens_that_are_in_flight_count_against_the_quota_of_requests(
     used_for(("bucket", "unsaid", "used", "tokens"), 4_349)
 
 
+def test_a_burst_that_few_calls_can_carry_on_ends_a_minute_after_its_first_refusal() -> None:
+    # Else a bucket refills faster than 20 calls a minute use it, and nothing is refused any more.
+    assert used_for(("bucket", "unsaid", "used", "tokens"), 2_610_102).minutes <= 10
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", KINDS, ids=" ".join)

@@ -41,9 +41,10 @@ def uses_of(rule: Any, limit: int, draw: random.Random, *, are_tokens: bool, win
 
 @pytest.mark.parametrize("are_tokens", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_the_bound_of_the_rule_that_is_enforced_is_never_above_it(rule: Any, are_tokens: bool) -> None:
+@pytest.mark.parametrize("rounds", [40, pytest.param(150, marks=pytest.mark.long)])
+def test_the_bound_of_the_rule_that_is_enforced_is_never_above_it(rounds: int, rule: Any, are_tokens: bool) -> None:
     draw = random.Random(f"{rule} {are_tokens}")
-    for _ in range(150):
+    for _ in range(rounds):
         limit = draw.choice([10, 30, 100])
         bounds = least(uses_of(rule, limit, draw, are_tokens=are_tokens))
         assert getattr(bounds, rule) <= limit * (1 + 1e-6), (limit, bounds)

@@ -14,7 +14,7 @@ from command_line import SMALL, Provider, finish, simulated_provider, start
 from torture import IS_LONG
 
 MODEL = "sim/open"
-RUN_S = 75.0
+RUN_S = 135.0
 
 pytestmark = [
     pytest.mark.needs_benchmark("millstone"),
@@ -70,7 +70,8 @@ def test_what_is_found_is_true_and_a_run_right_after_it_is_never_refused(tmp_pat
             process.communicate()
         sent = rows_of(provider)[told["calls"] :]
         assert Counter(row["status"] for row in sent) == {200: len(sent)}
-        minute = [row for row in sent if row["at"] < sent[0]["at"] + 60]
+        # Before its last minute what the probe sent still counts: a last burst may be all of a quota.
+        minute = [row for row in sent if row["at"] > sent[-1]["at"] - 60]
         used = sum(row["prompt_tokens"] + row["completion_tokens"] for row in minute)
         share = max(len(minute) / rpm, used / quota.get("tokens", float("inf")))
         assert share >= 0.95

@@ -96,9 +96,9 @@ def behaved(quota: AccountQuota, manners: Manners, seed: int, shares: Iterable[f
         even = 1.0 if quota.tokens is None else quota.tokens / quota.requests
         sizes = (max(1, round(even * share) - BESIDE) for share in cycle(shares))
         # Until the probe's own calls have left the ledger, less may be sent.
-        await run_on(provider, sizes, lane.concurrency, began + REST_S)
+        await run_on(provider, sizes, lane.in_flight_most, began + REST_S)
         began = provider.now()
-        await run_on(provider, sizes, lane.concurrency, began + MEASURED_S)
+        await run_on(provider, sizes, lane.in_flight_most, began + MEASURED_S)
         used = [used for at, used in provider.admitted if at >= began]
         minutes = MEASURED_S / 60
         tokens_share = None if quota.tokens is None else sum(used) / (quota.tokens * minutes)

@@ -57,7 +57,7 @@ def test_five_thousand_waiters_on_500_a_minute_use_98_percent_and_no_sliding_min
     assert len(times) >= 0.98 * 500 * times[-1][0] / 60
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_five_thousand_tiny_and_huge_prompts_starve_none(seed: int) -> None:
     chance = random.Random(seed)
     is_huge = [chance.random() < 0.02 for _ in range(5_000)]
@@ -80,10 +80,14 @@ REFUSALS = {
     "529": Fault("server_error", "529", "retry", 529, cuts_rate=True),
 }
 # A lane without a quota has nothing but its own rate, whoever tells it to wait.
-UNDECLARED = ("429 without a word", "529")
+CASES = (("429 without a word", 200), ("429 for twenty seconds", 200), ("529", None))
+MORE = (("429 for half a second", 200), ("529", 200), ("429 without a word", None))
 
 
-@pytest.mark.parametrize(("kind", "rpm"), [*((kind, 200) for kind in REFUSALS), *((kind, None) for kind in UNDECLARED)])
+@pytest.mark.parametrize(
+    ("kind", "rpm"),
+    [*CASES, *(pytest.param(*each, marks=pytest.mark.long) for each in MORE)],
+)
 def test_after_an_hour_of_refusals_nine_tenths_of_the_rate_are_back_within_five_minutes(
     kind: str, rpm: int | None, tmp_path: Path
 ) -> None:
@@ -174,6 +178,7 @@ def repeats(provider: ScriptedProvider, begin: float, end: float) -> tuple[int, 
     return sends, again
 
 
+@pytest.mark.slow
 def test_with_most_calls_failing_retries_are_held_to_the_budget_and_the_run_goes_on_afterwards(tmp_path: Path) -> None:
     chance = random.Random(9)
     provider = ScriptedProvider(

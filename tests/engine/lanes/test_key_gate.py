@@ -17,6 +17,8 @@ from millstream.engine.verdict import verdict
 REFUSED = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
 BROKEN = Fault("server_error", "500", "retry", 500)
 REJECTED = Fault("rejected", "400", "never", 400)
+# Nothing left to connect with, as files or ports.
+OWN = Fault("connect", "no file is free", "wait", quota="refund")
 
 
 def gate(events: Events, budget: CostBudget | None = None, policy: RetryPolicy | None = None) -> KeyGate:
@@ -64,6 +66,7 @@ def test_calls_that_are_rejected_spend_no_retries_and_are_no_outage(fault: Fault
         (Fault("server_error", "500", "retry", 500), (1, 100), 0.0),
         (Fault("connect", "refused", "retry", quota="refund"), (0, 0), 0.0),
         (Fault("empty", "no choices", "retry", 200, quota="settle", usage_tokens=30), (1, 30), 1.0),
+        (Fault("empty", "no choices, no usage", "retry", 200, quota="settle"), (1, 100), 1.0),
         (Fault("incomplete", "cut", "retry", is_billed_maybe=True), (1, 100), 1.0),
     ],
     ids=lambda value: value.kind if isinstance(value, Fault) else "",
@@ -87,3 +90,20 @@ def test_a_wait_for_the_next_probe_never_outlasts_the_patience_and_ends_with_it(
     failed_once(key, BROKEN, 10.0)
     assert key.try_take(18.5) == Hold(0.5, "breaker")
     assert key.try_take(19.25) is STOPPED
+
+
+@pytest.mark.parametrize(
+    ("own_s", "fault", "ends_s"),
+    [(5.0, BROKEN, 19.0), (5.0, OWN, 5.0), (None, OWN, 19.0)],
+    ids=["its trouble", "our trouble", "our trouble, without a patience of its own"],
+)
+def test_own_patience_is_for_trouble_of_our_own(own_s: float | None, fault: Fault, ends_s: float) -> None:
+    policy = RetryPolicy(patience_s=19.0, own_patience_s=own_s, breaker_failures=1, probe_every_s=1.0)
+    key = gate(Events(), policy=policy)
+    second = 0.0
+    while (found := key.try_take(second)) is not STOPPED:
+        if isinstance(found, Permit):
+            key.failed(found, fault, verdict(fault), second)
+            key.release(found, second)
+        second += 0.25
+    assert ends_s - 1.0 <= second <= ends_s + 1.0

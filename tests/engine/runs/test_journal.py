@@ -197,6 +197,37 @@ def test_a_line_is_seen_by_another_reader_as_soon_as_it_is_flushed(tmp_path: Pat
     journal.close()
 
 
+def test_reading_on_yields_each_line_once_and_names_a_damaged_one_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    write(path, ROWS[:3])
+    journal = Journal(path, SpareRoom(tmp_path, 4096))
+    before = list(journal.read_on())
+    assert before == list(journal.read())
+    assert list(journal.read_on()) == []
+    for row in ROWS[3:6]:
+        journal.append(row.encode())
+    journal.flush()
+    assert before + list(journal.read_on()) == list(journal.read())
+    assert journal.lines_read == 6
+    path.write_bytes(path.read_bytes() + b'{"id":"x","crc":1}\n')
+    with pytest.raises(DamagedJournal, match="line 7 is damaged"):
+        list(journal.read_on())
+    journal.close()
+
+
+def test_a_file_that_was_cut_is_read_from_its_beginning_again(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    write(path, ROWS[:3])
+    journal = Journal(path, SpareRoom(tmp_path, 4096))
+    lines = list(journal.read_on())
+    was_cut = journal.is_cut
+    path.write_bytes(lines[0] + b"\n")
+    assert (was_cut, journal.is_cut) == (False, True)
+    journal.rewind()
+    assert list(journal.read_on()) == lines[:1]
+    journal.close()
+
+
 def test_a_full_disk_is_told_and_what_was_received_is_saved_from_the_spare_room(tmp_path: Path) -> None:
     row = json.dumps({"text": "x" * 1000}).encode()
     with small_disk(tmp_path / "disk", 256 << 10) as disk:

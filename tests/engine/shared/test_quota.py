@@ -90,11 +90,12 @@ def fleet(quota: Quota, seed: int, *distances: Distance, lost: float = 0.0) -> I
 # --- the quota ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quota", "distances"),
     [
         (Quota(rpm=240), (NEAR,)),
-        (Quota(rpm=1_000), (NEAR, NEAR)),
+        pytest.param(Quota(rpm=1_000), (NEAR, NEAR), marks=pytest.mark.long),
         (Quota(tpm=200_000), (NEAR, NEAR, FAR, FAR)),
         (Quota(rpm=30), (NEAR, NEAR, NEAR, FAR)),
     ],
@@ -113,7 +114,8 @@ def test_95_percent_are_used_and_no_minute_has_more(quota: Quota, distances: tup
         made = run_virtually(main())
         assert made.is_within()
         least = min(least, made.used(70, until))
-        assert least >= 0.95
+        # A call that is written after its block is withdrawn and its turn lost: a whole 2 s where 30 a minute go.
+        assert least >= (0.93 if quota.rpm == 30 else 0.95)
         # The far ones have their share; of very few, a smaller one.
         shares = [len(worker.sends) for worker in made.all]
         assert min(shares) >= (0.1 if quota.rpm == 30 else 0.3) * max(shares)
@@ -122,6 +124,7 @@ def test_95_percent_are_used_and_no_minute_has_more(quota: Quota, distances: tup
     record("8", tries, tries, worst, f"{SEED}..{SEED + tries - 1}")
 
 
+@pytest.mark.slow
 def test_no_minute_has_more_while_processes_come_go_and_die_and_messages_get_lost() -> None:
     tries, quota, most = times(2, 100), Quota(rpm=600, tpm=240_000), 0
     for seed in range(SEED, SEED + tries):
@@ -152,6 +155,7 @@ def test_no_minute_has_more_while_processes_come_go_and_die_and_messages_get_los
     record("8", tries, tries, worst, f"{SEED}..{SEED + tries - 1}")
 
 
+@pytest.mark.slow
 def test_a_lower_quota_that_was_learned_holds_for_what_is_sent_from_then_on() -> None:
     async def main() -> Fleet:
         with fleet(Quota(rpm=600), SEED, NEAR, FAR) as made:
@@ -185,6 +189,7 @@ def test_a_slow_owner_delays_calls_and_one_that_is_too_slow_for_a_quota_is_named
 # --- the owner forgets ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["empty", "old", "flushed", "damaged", "clock ahead", "clock back"])
 def test_what_the_owner_forgets_leads_to_no_fuller_minute(how: str, caplog: pytest.LogCaptureFixture) -> None:
     tries = times(1, 20)
@@ -202,7 +207,7 @@ def test_what_the_owner_forgets_leads_to_no_fuller_minute(how: str, caplog: pyte
                 elif how == "flushed":
                     owner.words.clear()
                 elif how == "damaged":
-                    owner.words["lane"] = owner.words["lane"][0], b"x" * 7_000
+                    owner.damage("lane")
                 else:
                     owner.ahead_s += 3_600 if how == "clock ahead" else -3_600
                 made.join()
@@ -217,6 +222,39 @@ def test_what_the_owner_forgets_leads_to_no_fuller_minute(how: str, caplog: pyte
         remarks = [line for line in caplog.messages if "shared cache" in line]
         assert remarks and all("calls under a quota wait" in line for line in remarks)
         assert ("started" in remarks[0]) == (how in ("empty", "old"))
+
+
+def test_an_owner_that_others_lost_sight_of_adds_no_fuller_minute_beside_the_next_one() -> None:
+    """As on a cluster: the first owner goes on for ten seconds for those on its side, and the next one counts itself as
+    started only then."""
+    tries, sure_s = times(2, 40), 10.0
+    for seed in range(SEED, SEED + tries):
+
+        async def main(seed: int = seed) -> tuple[Fleet, float]:
+            with fleet(Quota(rpm=240), seed, NEAR, FAR, NEAR, FAR) as made:
+                await asyncio.sleep(70 + 40 * made.chance.random())
+                first, made.owner = made.owner, MemoryOwner()
+                # Its machine's clock is another one.
+                made.owner.ahead_s += made.chance.uniform(-100.0, 100.0)
+                lost_at = asyncio.get_running_loop().time()
+                made.owner.started_at = lost_at + made.owner.ahead_s + sure_s
+                cut_off = made.workers[:2]
+                for worker in made.workers[2:]:
+                    worker.link.owner = made.owner
+                made.join()
+                if made.chance.random() < 0.5:
+                    made.pick().kill()
+                await asyncio.sleep(sure_s)
+                for worker in cut_off:
+                    assert worker.link.owner is first
+                    worker.link.owner = made.owner
+                await asyncio.sleep(200)
+            return made, lost_at
+
+        made, lost_at = run_virtually(main())
+        assert made.is_within()
+        assert not made.sends(lost_at + sure_s + 4, lost_at + sure_s + WINDOW_S - 1)
+        assert made.used(lost_at + 90, lost_at + 200) >= 0.93
 
 
 def test_calls_without_a_quota_wait_for_no_window() -> None:
@@ -241,7 +279,7 @@ class Machine:
         lane = Lane("a/b", rpm=600) if lane is None else lane
         self.ledger = SharedLedger(Quota(lane.rpm, lane.tpm), "lane", self.shared)
         self.gate = KeyGate(lane, RetryPolicy(), ledger=self.ledger, key=key)
-        self.gate.peers, self.ledger.watcher = self.ledger, self.gate
+        self.ledger.gate = self.gate
 
     async def permit(self) -> Permit:
         loop = asyncio.get_running_loop()

@@ -58,11 +58,14 @@ def test_rows_are_found_again_with_what_they_cost(tmp_path: Path) -> None:
     assert (ended.ok, ended.failed, ended.cost) == (2, {"timeout": 1}, 0.5)
 
 
-def test_a_kill_at_any_byte_of_the_output_leaves_whole_rows_and_the_rest_to_be_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_a_kill_at_any_byte_of_the_output_leaves_whole_rows_and_the_rest_to_be_asked(step: int, tmp_path: Path) -> None:
+    """At every byte beside the end of a line, and at every `step`-th of the others."""
     written(tmp_path / "out.jsonl", *(answer(line) for line in range(1, 6)))
     whole = (tmp_path / "out.jsonl").read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
-    for cut in range(ends[1], len(whole) + 1):
+    beside = {end + by for end in ends[1:] for by in (-2, -1, 0, 1)}
+    for cut in sorted({*range(ends[1], len(whole) + 1, step), *beside} & {*range(ends[1], len(whole) + 1)}):
         out = tmp_path / f"{cut}.jsonl"
         out.write_bytes(whole[:cut])
         shutil.copytree(tmp_path / "out.jsonl.millstream", tmp_path / f"{cut}.jsonl.millstream")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.events import Event
+from millstream.engine.lanes.growth import Found
 from millstream.interfaces.terminal.bottleneck import WaitShare
 from millstream.interfaces.terminal.progress_lines import last_line, percent, plain_line, screen_lines
 from millstream.interfaces.terminal.run_progress import LaneView, RunProgress, RunView
@@ -38,6 +40,19 @@ def test_a_plain_line_tells_everything_that_is_known() -> None:
         "12,340 of 105,930 (11.6%) | in 0:15 | 790/s | 3,001 cached | $0.41 | "
         "retried: server_error 12, connect 3 | failed: timeout 2"
     )
+
+
+def test_a_lane_without_a_quota_says_why_it_is_not_faster() -> None:
+    def lane(model: str, found: tuple[Found, float]) -> LaneView:
+        return LaneView(model, 9, 1.0, 3, 128, (), "", found=found)
+
+    refused, slow = lane("a/refused", ("refused", 12.34)), lane("a/slow", ("slow", 96.0))
+    one = structs.replace(a_view(), lanes=(refused,))
+    assert " | 12.3/s, the provider refuses more" in plain_line(one)
+    both = structs.replace(one, lanes=(refused, slow, lane("a/growing", ("", 64.0))))
+    text = plain_line(both)
+    assert "a/refused: 12.3/s, the provider refuses more | a/slow: answers get slower beyond 96 in flight" in text
+    assert "growing" not in text and "refuses more" not in last_line(both)
 
 
 def test_only_the_whole_is_a_hundred_percent() -> None:

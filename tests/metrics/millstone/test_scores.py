@@ -86,7 +86,7 @@ def test_records_and_the_table_of_their_counts_give_the_same_scores() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
     from_table = models(scores_of_rows(rows))["gpt-4o"]
     from_records = models(scores(tally_of(rows)))["gpt-4o"]
-    for kind in ("om", "om_pro_share", "om_no_flip", "answers"):
+    for kind in ("om", "om_pro_share", "om_no_flip", "answers", "ranks"):
         assert from_records[kind] == from_table[kind]
     for issue, entry in from_table["issues"].items():
         # Whether it is complete, records tell by their grid and a table by its fullest issue.

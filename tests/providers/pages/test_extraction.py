@@ -143,6 +143,7 @@ HOSTILE: dict[str, tuple[Callable[[], PageResponse], set[str]]] = {
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_page_ends_within_its_limits(name: str) -> None:
     made, statuses = HOSTILE[name]

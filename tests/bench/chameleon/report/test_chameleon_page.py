@@ -16,6 +16,9 @@ from millstream.engine.pairs import Pair
 from millstream.report.sections import PageContents
 from millstream.report.standings import RunOrigin
 
+# The first to ask for the page draws it, which takes a second.
+pytestmark = pytest.mark.slow
+
 
 def chameleon(folder: Path, **more: object) -> PageContents:
     run = written_run(folder, run_records(PERSONAS, [0.0, 1.0], conversations=4, turns=4), **more)  # type: ignore[arg-type]

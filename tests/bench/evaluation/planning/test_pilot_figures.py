@@ -33,7 +33,7 @@ from millstream.wiring import Settings
 MODEL = "some/model"
 PAIR = Pair(MODEL, None)
 PRICE = Price(2.0, 8.0)
-LANE = Lane(MODEL)
+LANE = Lane(MODEL, concurrency=128)
 LEFT = Remainder(1_000, 60_000)
 
 
@@ -186,11 +186,12 @@ def test_without_a_price_there_are_tokens_and_no_cost() -> None:
 
 
 def test_answers_from_the_cache_count_in_tokens_but_neither_in_cost_nor_in_latency() -> None:
-    found = told(pilot_of([answer(100, 25, 4, latency_ms=50), answer(100, 35, 8, latency_ms=None)]))
+    seen = [answer(100, 25, 4, latency_ms=50), answer(100, 35, 8, latency_ms=None)]
+    found = told(pilot_of(seen), lane=Lane(MODEL, rpm=1e9, concurrency=128))
     assert (found.sent, found.from_cache, found.whole) == (1, 1, 2)
     assert (tokens(found, "input").estimate, tokens(found, "output").estimate) == pytest.approx((0.3 * 60_000, 6_000))
     assert found.spent == pytest.approx(PRICE.of(25, 4))
-    assert found.minutes is not None and found.minutes.estimate == pytest.approx(1_000 * 0.05 / LANE.concurrency / 60)
+    assert found.minutes is not None and found.minutes.estimate == pytest.approx(1_000 * 0.05 / 128 / 60)
 
 
 def test_a_temperature_without_an_answer_leaves_nothing_to_reckon_from() -> None:
@@ -207,9 +208,11 @@ def test_a_temperature_without_an_answer_leaves_nothing_to_reckon_from() -> None
         (Lane(MODEL, rpm=10, tpm=1e6, concurrency=10), "requests", 100.0),
         (Lane(MODEL, rpm=1e6, tpm=216, concurrency=10), "tokens", 100.0),
         (Lane(MODEL, rpm=1e6, tpm=1e6, concurrency=1), "concurrency", 1_000 * 0.1 / 60),
-        (Lane(MODEL, concurrency=5_000), "concurrency", 0.1 / 60),
+        (Lane(MODEL, rpm=1e9, concurrency=5_000), "concurrency", 0.1 / 60),
+        # 16 to 256 in flight answer 48, 64, 128, 256 and the other 504, and the last call ends it.
+        (Lane(MODEL, concurrency=5_000), "concurrency", (3 + 2 + 2 + 2 + 504 / 256 + 1) * 0.1 / 60),
     ],
-    ids=["requests", "tokens", "concurrency", "all at once"],
+    ids=["requests", "tokens", "concurrency", "all at once", "growing"],
 )
 def test_time_is_that_of_the_slowest_bound(lane: Lane, bound_by: str, minutes: float) -> None:
     found = told(pilot_of(MIXED), lane=lane).minutes
@@ -286,7 +289,7 @@ def test_the_time_of_calls_side_by_side_holds_also_where_the_last_one_takes_long
         free = [0.0] * places
         for duration in law.lognormal(0, spread, left):
             heapq.heapreplace(free, free[0] + float(duration))
-        found = told(pilot_of(seen), left=Remainder(left, 40 * left), lane=Lane(MODEL, concurrency=places))
+        found = told(pilot_of(seen), left=Remainder(left, 40 * left), lane=Lane(MODEL, rpm=1e9, concurrency=places))
         bound_by, minutes = minutes_of(found)
         assert bound_by == "concurrency"
         good += 1 / 1.5 < 60 * minutes / max(free) < 1.5

@@ -23,6 +23,9 @@ from millstream.metrics.load.spectrum import spectrum
 from millstream.report.pictures import svg
 from millstream.report.table import Figure
 
+# The load tests that it reads take seconds of a core, whoever runs first.
+pytestmark = pytest.mark.slow
+
 
 def series(*loads: LoadFigures) -> tuple[LoadSeries, ...]:
     return series_of([LoadTest(f"test {at}", load) for at, load in enumerate(loads, 1)])

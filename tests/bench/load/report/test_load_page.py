@@ -19,6 +19,9 @@ from millstream.bench.load.report.series import LoadTest
 from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures
 from millstream.report.table import Table
 
+# The load tests that it reads take seconds of a core, whoever runs first.
+pytestmark = pytest.mark.slow
+
 
 def side_by_side(*loads: LoadFigures) -> tuple[Elements, LoadPage]:
     made = drawn([LoadTest(f"test {at}", load) for at, load in enumerate(loads, 1)])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from load_files import searched, steady, swept
 from load_pages import MODEL, alone, of, page_of
 from msgspec.structs import replace
+
+# The load tests that it reads take seconds of a core, whoever runs first.
+pytestmark = pytest.mark.slow
 
 
 def test_the_lead_says_what_was_asked_and_what_was_measured() -> None:

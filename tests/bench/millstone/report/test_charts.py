@@ -100,9 +100,8 @@ def test_a_figure_draws_or_says_in_a_sentence_why_it_does_not(survey: str) -> No
     for figure in figures.values():
         if figure.spec is None:
             assert re.fullmatch(r"[A-Z][^\n]+\.", figure.empty)
-            for picture in (svg, png):
-                with pytest.raises(ValueError, match="has nothing to draw"):
-                    picture(figure)
+            with pytest.raises(ValueError, match="has nothing to draw"):
+                svg(figure)
         else:
             assert texts_of(svg(figure))
             assert figure.caption.endswith((".", ". "))
@@ -123,7 +122,7 @@ def test_a_specification_holds_to_the_schema_and_holds_its_data(survey: str) -> 
 def test_a_picture_is_no_narrower_than_it_may_be(survey: str) -> None:
     for figure in figures_of(survey).values():
         if figure.spec is not None:
-            width, _ = size_of(png(figure, scale=1))
+            width, _ = size_of(png(svg(figure), scale=1))
             assert 0 < figure.min_width <= width
 
 

@@ -150,7 +150,10 @@ def lightness(watched: Watched, selector: str, what: str) -> float:
     return sum(channels) / 3 / 255
 
 
-@pytest.mark.parametrize("look", LOOKS)
+# Each size once and each light once; the other two pairs in `make long`.
+@pytest.mark.parametrize(
+    "look", [look if look in ("light", "phone-dark") else pytest.param(look, marks=pytest.mark.long) for look in LOOKS]
+)
 def test_the_page_fits_its_screen_and_follows_its_light(
     browser: Browser, reported: Reported, screenshots: Path, look: str
 ) -> None:
@@ -166,7 +169,7 @@ def test_the_page_fits_its_screen_and_follows_its_light(
             assert (lightness(watched, f"#figure-2-shifts {drawing} text", "fill") > 0.5) is is_dark
 
 
-@pytest.mark.parametrize("light", ["light", "dark"])
+@pytest.mark.parametrize("light", [pytest.param("light", marks=pytest.mark.long), "dark"])
 def test_on_paper_there_are_pictures_and_no_controls(
     browser: Browser, reported: Reported, screenshots: Path, light: str
 ) -> None:

@@ -19,7 +19,7 @@ from millstream.report.labels import folder_labels
 
 
 def read(folder: Path, *, has_manifest: bool = True) -> AnswerFolder:
-    return folders.read(folder, read_manifest(folder) if has_manifest else None)
+    return folders.read(folder, read_manifest(folder) if has_manifest else None, Readings())
 
 
 def run(folder: Path, *models: str) -> Path:
