@@ -108,7 +108,7 @@ conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' 
 conversations-full: tools ## all 1,180 conversations against the simulated outside, nothing holding them up (some 10 minutes)
 	@$(PY) -m millstream.speed.conversations --full
 
-torture: tools ## the long attack on every promise, a line each; goes on where it stopped (ARGS="1 7" for some; some 80 minutes)
+torture: tools ## the long attack on every promise, a line each; goes on where it stopped (ARGS="1 7" for some; some three to four hours)
 	@$(PY) .ci/torture.py $(ARGS)
 
 reliability: tools ## docs/reliability.md and the table of the README, from what the last torture found
