@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .bench.evaluation.door.label import LabelChoice as LabelChoice
     from .bench.evaluation.door.record import Record as Record
     from .bench.task.judge import judge as judge
+    from .bench.task.parameters import parameter as parameter
     from .bench.task.result import Evaluation as Evaluation
     from .bench.task.scorers import choice as choice
     from .bench.task.scorers import match as match
@@ -93,6 +94,7 @@ _NAMES = {
     "bench.evaluation.door.label": ("Label", "LabelChoice"),
     "bench.evaluation.door.record": ("Record",),
     "bench.task.judge": ("judge",),
+    "bench.task.parameters": ("parameter",),
     "bench.task.result": ("Evaluation",),
     "bench.task.scorers": ("choice", "match", "numeric", "regex"),
     "bench.task.task": ("Task",),

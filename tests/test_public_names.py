@@ -79,6 +79,7 @@ NAMES = [
     "match",
     "numeric",
     "open_sink",
+    "parameter",
     "regex",
     "request_of",
 ]

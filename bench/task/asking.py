@@ -75,6 +75,8 @@ def items_of(source: TaskSource, run: Options) -> TaskItems:
     task = structs.replace(source.task, **changes)
     questions = questions_of(task, source.base, run.limit)
     items = TaskItems(task, questions)
+    if source.parameters:
+        items.specified["set"] = dict(source.parameters)
     items.dataset = {
         "name": task.name,
         "path": _path_of(task, source.base),

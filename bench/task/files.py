@@ -23,6 +23,7 @@ from ...engine.missing import missing_module
 from ..evaluation.door.benchmark import LoadPrompts
 from .declared import nearest_argument, task_from
 from .options import Options, options_of_word, split_name
+from .parameters import Parameters, assignments, read_into
 from .questions import questions_of
 from .rows import TaskError, shown
 from .task import Task
@@ -39,12 +40,14 @@ class TaskSource(Struct, frozen=True):
     """The folder that relative paths of its data are taken from."""
     origin: Mapping[str, Any]
     """The manifest's note on where the task was declared."""
+    parameters: Mapping[str, Any] = {}
+    """The values of the parameters that its file read."""
 
 
-def load_task(path: Path, name: str | None = None) -> TaskSource:
-    """Loads and returns the only task of a file, or the one with this name. Raises TaskError if the file has no such
-    task or can't be read."""
-    path = path.absolute()
+def load_task(path: Path, name: str | None = None, parameters: Parameters | None = None) -> TaskSource:
+    """Loads and returns the only task of a file, or the one with this name. The file reads `parameters`. Raises
+    TaskError if the file has no such task or can't be read."""
+    path, parameters = path.absolute(), parameters or Parameters()
     if path.suffix not in (".py", ".toml"):
         raise TaskError(f"{path}: expected the file of a task, which ends with .py or .toml")
     try:
@@ -54,7 +57,8 @@ def load_task(path: Path, name: str | None = None) -> TaskSource:
     if path.suffix == ".toml":
         tasks = {(task := _task_of_toml(source, path)).name or path.stem: task}
     else:
-        tasks = _tasks_of_python(source, path)
+        with read_into(parameters):
+            tasks = _tasks_of_python(source, path)
     if not tasks:
         raise TaskError(f"{path}: expected a task, as name = ms.Task(…), got a file without any")
     if name is None and len(tasks) > 1:
@@ -65,19 +69,23 @@ def load_task(path: Path, name: str | None = None) -> TaskSource:
     task = tasks[chosen]
     if task.name is None:
         task = structs.replace(task, name=chosen)
-    return TaskSource(task, path.parent, {"file": str(path), "sha256": hashlib.sha256(source).hexdigest()})
+    origin = {"file": str(path), "sha256": hashlib.sha256(source).hexdigest()}
+    return TaskSource(task, path.parent, origin, parameters.values)
 
 
 def source_of(run: Options, config: str | None) -> TaskSource:
     """Returns the task of the file that the options name, or else of the table `[task]` in the configuration's file.
-    Raises UsageError if neither declares one."""
+    Raises UsageError if neither declares one, or if the file has no parameter of a name that the options set."""
     file = run.file or config
     if file is None or (run.file is None and options_of_word(file, has_run=True) is None):
         raise UsageError(
             "this run's task was declared by a program, with evaluate(): run that program again to go on; --file FILE "
             "names a file that declares one"
         )
-    return load_task(*split_name(file))
+    parameters = Parameters(assignments(run.set))
+    source = load_task(*split_name(file), parameters)
+    parameters.check_all_read(Path(split_name(file)[0]).name)
+    return source
 
 
 def check_not_loading() -> None:

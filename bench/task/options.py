@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...configuration.benchmark_options import EFFORT, MAX_TOKENS, MODEL, READ, TEMPERATURE
 from ...configuration.declared_options import Option
-from ...configuration.values import FilePath, WholeNumber
+from ...configuration.values import FilePath, Text, WholeNumber
 
 TITLE = "a task"
 
@@ -38,6 +38,15 @@ class Options(Struct, frozen=True):
         Option(WholeNumber("trials", 1, 10_000), "N", "how often each row is asked (default: as the task says)"),
     ] = None
     limit: Annotated[int | None, Option(WholeNumber("rows"), "N", "only the first N rows of the data")] = None
+    set: Annotated[
+        tuple[str, ...],
+        Option(
+            Text("a parameter of the task's file, as doubts=3"),
+            "NAME=VALUE",
+            "values of parameters that the task's file reads with ms.parameter; several after one flag, or the flag "
+            "several times",
+        ),
+    ] = ()
 
 
 class Readings(Struct, frozen=True):

@@ -19,6 +19,7 @@ from ...report.text import table
 from .files import load_task
 from .judge import Judge
 from .options import split_name
+from .parameters import Parameters
 from .records import Record, scored, silence_of
 from .rows import TaskError, TaskRow
 from .score_document import COLUMNS, FIGURES, figure_cells, score_cells
@@ -31,7 +32,8 @@ def by_scorers_of(
 ) -> tuple[Iterator[Record], Mapping[str, Any]]:
     """Returns the records with scores by another task's scorers, and the specification with these. `word` is the value
     of `--task`."""
-    scorers = load_task(*split_name(word)).task.scorers()
+    # A file that no longer reads one of the run's parameters may score it all the same.
+    scorers = load_task(*split_name(word), Parameters(specification.get("set"))).task.scorers()
     described = {name: scorer.describe() for name, scorer in scorers.items()}
     return rescored(records, scorers, specification["score"]), {**specification, "score": described}
 
@@ -96,12 +98,14 @@ def manner_of(folder: Path) -> dict[str, str]:
     if not (folder / MANIFEST).exists():
         return {}
     specified = read_manifest(folder)["specification"]
+    values = specified.get("set")
     score = ", ".join(f"{name}: {each['scorer']}" for name, each in specified["score"].items())
     return {
         "task": specified["task"],
         "items": f"{specified['items']:,}",
         "trials": str(specified["trials"]),
         "parameters": ", ".join(f"{name} {value}" for name, value in specified["parameters"].items()) or "none",
+        **({"set": ", ".join(f"{name} {value}" for name, value in values.items())} if values else {}),
         "prompts": str(specified["questions"])[:12],
         "scorers": f"{score} ({sha256(orjson.dumps(specified['score'])).hexdigest()[:12]})",
     }
