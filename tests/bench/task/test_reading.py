@@ -153,6 +153,8 @@ NUMBERS: dict[str, Any] = {
     "5m2": 5,
     "12kg": 12,
     "5 thousandths": None,
+    "The answer is 3½": None,
+    "3 ¼ cups": None,
     "5 dozen": None,
     "$1.2m": None,
     "1.2 m": Fraction(6, 5),
