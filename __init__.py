@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from .bench.evaluation.door.label import LabelChoice as LabelChoice
     from .bench.evaluation.door.record import Record as Record
     from .bench.task.judge import judge as judge
+    from .bench.task.messages import assistant as assistant
+    from .bench.task.messages import system as system
+    from .bench.task.messages import user as user
     from .bench.task.parameters import parameter as parameter
     from .bench.task.result import Evaluation as Evaluation
     from .bench.task.scorers import choice as choice
     from .bench.task.scorers import match as match
     from .bench.task.scorers import numeric as numeric
     from .bench.task.scorers import regex as regex
+    from .bench.task.steps_ask import StepAsk as StepAsk
+    from .bench.task.steps_class import Benchmark as Benchmark
     from .bench.task.task import Task as Task
     from .configuration.benchmark_options import SharedOptions as SharedOptions
     from .configuration.declared_options import Option as Option
@@ -97,6 +102,9 @@ _NAMES = {
     "bench.task.parameters": ("parameter",),
     "bench.task.result": ("Evaluation",),
     "bench.task.scorers": ("choice", "match", "numeric", "regex"),
+    "bench.task.steps_ask": ("StepAsk",),
+    "bench.task.steps_class": ("Benchmark",),
+    "bench.task.messages": ("assistant", "system", "user"),
     "bench.task.task": ("Task",),
     "configuration.benchmark_options": ("SharedOptions",),
     "configuration.declared_options": ("Option",),

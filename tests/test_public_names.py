@@ -12,6 +12,7 @@ import millstream
 NAMES = [
     "Ask",
     "Authorizer",
+    "Benchmark",
     "Call",
     "CallFailed",
     "Citation",
@@ -58,6 +59,7 @@ NAMES = [
     "SharedOptions",
     "Sink",
     "Statistics",
+    "StepAsk",
     "Stop",
     "Stopped",
     "SyncEngine",
@@ -69,6 +71,7 @@ NAMES = [
     "ToolResult",
     "Usage",
     "WireProtocol",
+    "assistant",
     "bearer",
     "choice",
     "compare",
@@ -82,6 +85,8 @@ NAMES = [
     "parameter",
     "regex",
     "request_of",
+    "system",
+    "user",
 ]
 
 

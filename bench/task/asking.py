@@ -26,6 +26,7 @@ from .questions import TaskQuestion, questions_of, specification
 from .records import JudgeCall, Record, ToolRequest, scored, silence_of
 from .score_table import scores_of
 from .scorers import Score
+from .steps_class import StepsTask
 from .task import AnyScorer, Task
 
 _CHARS_A_TOKEN = 4
@@ -50,6 +51,8 @@ class TaskItems(ItemSet):
         self.scorers = task.scorers()
         self.judgements = tuple(_longest_judgements(task, questions, self.scorers))
         """For each judge the call about the longest question and answer."""
+        self.others = (*self.judgements, *(task.other_calls() if isinstance(task, StepsTask) else ()))
+        """A call to each model beside the one under test."""
         self.specified = specification(task, questions)
         """What decides prompts, answers and scores."""
         super().__init__(self._made, digest=self.specified["data"])

@@ -23,7 +23,7 @@ from ..evaluation.door.listed_run import ListedRun
 from ..evaluation.door.treatments import specified_pairs
 from .asking import QuestionTrial, TaskItems, items_of, judged, record_of
 from .files import TaskSource, load_prompts, source_of
-from .forecast import with_judges
+from .forecast import with_judges, with_steps
 from .judging import GradeJudging
 from .options import TITLE, Options, Readings
 from .proof import listed_run
@@ -31,6 +31,8 @@ from .records import Record as TaskRecord
 from .review import check_is_share, label_of
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
 from .score_table import by_scorers_of, manner_of, told
+from .steps_class import StepsTask
+from .steps_item import carried_out
 from .task import several
 
 if TYPE_CHECKING:
@@ -59,11 +61,11 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
 
     @property
     def has_calls(self) -> bool:
-        return self._asked is not None and not self._asked.judgements
+        return self.is_asked_once and self._asked is not None and not self._asked.judgements
 
     @property
     def is_asked_once(self) -> bool:
-        return True
+        return self._asked is None or not isinstance(self._asked.task, StepsTask)
 
     def ordered(self, order: Order, source: TaskSource | None = None) -> tuple[TaskBenchmark, Order]:
         """Returns the benchmark of the ordered task. `source` None: the options name the file of the task."""
@@ -76,7 +78,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return self._asked
 
     def others(self, options: Any) -> Sequence[Call]:
-        return self.items(options).judgements
+        return self.items(options).others
 
     def max_tokens_of(
         self, options: Any, pair: Pair, begun: Mapping[str, int | None], *, thinks: bool | None = None
@@ -103,11 +105,18 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return record_of(self.items(options), item.data, outcome.reply)
 
     async def run(self, item: Item, ask: Ask, done: Mapping[int, TaskRecord]) -> AsyncIterator[TaskRecord]:
+        items = self.items(ask.options)
+        if isinstance(items.task, StepsTask):
+            yield await carried_out(items, items.task, item.data, ask)
+            return
         reply = await ask(self.call(item, ask.options, ask.pair))
-        yield await judged(self.items(ask.options), item.data, reply, ask)
+        yield await judged(items, item.data, reply, ask)
 
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
-        return with_judges(expected, self.items(None), run.total)
+        items = self.items(None)
+        if isinstance(items.task, StepsTask):
+            with_steps(expected, items, items.task, run)
+        return with_judges(expected, items, run.total)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         if not all(name.startswith("score.") for name in error.asked):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -26,7 +26,10 @@ from .options import Options, options_of_word, split_name
 from .parameters import Parameters, assignments, read_into
 from .questions import questions_of
 from .rows import TaskError, shown
+from .steps_class import Benchmark, StepsTask, is_benchmark, steps_task
 from .task import Task
+
+Declared: TypeAlias = Task | Benchmark | type[Benchmark]
 
 _LOADING: ContextVar[Path | None] = ContextVar("task file being loaded", default=None)
 
@@ -54,23 +57,35 @@ def load_task(path: Path, name: str | None = None, parameters: Parameters | None
         source = path.read_bytes()
     except OSError as error:
         raise TaskError(f"{path}: expected the file of a task, got none that can be read: {error.strerror}") from error
+    tasks: dict[str, Declared]
     if path.suffix == ".toml":
         tasks = {(task := _task_of_toml(source, path)).name or path.stem: task}
     else:
         with read_into(parameters):
             tasks = _tasks_of_python(source, path)
     if not tasks:
-        raise TaskError(f"{path}: expected a task, as name = ms.Task(…), got a file without any")
+        raise TaskError(
+            f"{path}: expected a task, as name = ms.Task(…), or a class of ms.Benchmark, got a file without any"
+        )
     if name is None and len(tasks) > 1:
         raise TaskError(f"{path} has several tasks: name one, as {path.name}:{next(iter(tasks))} ({', '.join(tasks)})")
     chosen = next(iter(tasks)) if name is None else name
     if chosen not in tasks:
         raise TaskError(f"{path}: no task {shown(name)}: it has {', '.join(tasks)}")
-    task = tasks[chosen]
-    if task.name is None:
-        task = structs.replace(task, name=chosen)
+    try:
+        with read_into(parameters):
+            task = as_task(tasks[chosen], chosen)
+    except TaskError as error:
+        raise TaskError(f"{path}: {error}") from error
     origin = {"file": str(path), "sha256": hashlib.sha256(source).hexdigest()}
     return TaskSource(task, path.parent, origin, parameters.values)
+
+
+def as_task(declared: Declared, name: str) -> Task:
+    """Returns what was declared as a task. `name`: its name where it has none of its own."""
+    if not isinstance(declared, Task):
+        return steps_task(declared, name)
+    return declared if declared.name is not None else structs.replace(declared, name=name)
 
 
 def source_of(run: Options, config: str | None) -> TaskSource:
@@ -98,16 +113,21 @@ def check_not_loading() -> None:
         )
 
 
-def _tasks_of_python(source: bytes, path: Path) -> dict[str, Task]:
+def _tasks_of_python(source: bytes, path: Path) -> dict[str, Declared]:
     module = _executed(source, path)
-    found: dict[str, Task] = {}
-    for variable, value in vars(module).items():
-        if isinstance(value, Task) and not variable.startswith("_"):
-            name = value.name or variable
-            if name in found and found[name] is not value:
-                raise TaskError(f"{path}: two tasks are called {shown(name)}: name each differently")
-            found[name] = value
-    return found
+    values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    # Of a class that the file makes instances of, these are meant.
+    made = {type(value) for value in values.values()}
+    tasks: dict[str, Declared] = {}
+    for variable, value in values.items():
+        is_class = isinstance(value, type) and value.__module__ == module.__name__ and value not in made
+        if not (isinstance(value, Task) or (is_benchmark(value) and (is_class or not isinstance(value, type)))):
+            continue
+        name = value.name or variable
+        if name in tasks and tasks[name] is not value:
+            raise TaskError(f"{path}: two tasks are called {shown(name)}: name each differently")
+        tasks[name] = value
+    return tasks
 
 
 def _executed(source: bytes, path: Path) -> ModuleType:
@@ -182,6 +202,8 @@ def load_prompts(file: Path | None) -> LoadPrompts:
     if file is None:
         raise UsageError("--dataset: expected the file that declares the task, as capitals.py, got its kind alone")
     loaded = load_task(*split_name(str(file)))
+    if isinstance(loaded.task, StepsTask):
+        raise UsageError(f"--dataset: the prompts of {loaded.task.name} are made by its run(): only a task offers them")
     questions = questions_of(loaded.task, loaded.base)
     count = min(len(questions), ROWS_MOST)
     chosen = [questions[at * len(questions) // count] for at in range(count)]

@@ -5,9 +5,15 @@ Judges read answers that are not known yet: the forecast assumes one call for ea
 
 from __future__ import annotations
 
+from collections import Counter
+
+from msgspec import structs
+
 from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
+from ..evaluation.door.benchmark import RunBasis
 from ..evaluation.door.expected import Expected, Load, Span
 from .asking import TaskItems
+from .steps_class import StepsTask
 
 _JUDGEMENT_TOKENS = 100
 _JUDGED = (
@@ -32,3 +38,16 @@ def with_judges(expected: Expected, items: TaskItems, answers: int) -> Expected:
     expected.what = f"{name}: {rows:,} rows, {trials:,} trials each"
     expected.more = {"task": name, "items": rows, "trials": trials, "judges": judges}
     return expected
+
+
+def with_steps(expected: Expected, items: TaskItems, task: StepsTask, run: RunBasis) -> None:
+    """Sets the calls that a benchmark of several steps makes: at least one an item, and at most `steps_max`, which all
+    its models share."""
+    most = items.lines * task.steps_max
+    pairs = Counter(pair.model for pair in run.pairs)
+    for model in expected.loads:
+        least, times = items.lines * pairs[model], pairs[model] or len(run.pairs)
+        expected.loads[model] = Load(Span(least, most * times), input=None)
+    if expected.chain is not None:
+        expected.chain = structs.replace(expected.chain, steps=task.steps_max)
+    expected.remarks.insert(0, f"an item makes at most {task.steps_max:,} calls (steps_max), of all models together")

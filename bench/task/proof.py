@@ -47,6 +47,8 @@ def _wrong_in(
         return f"{record.id}: row or prompt is not the one that the manifest lists"
     if (f"{record.item}/{record.trial}", 1) != (record.id, record.step):
         return f"{record.id}: its fields are of trial {record.trial}, step {record.step}"
+    if record.transcript and (wrong := record.transcript.wrong_in(record.keys)) is not None:
+        return f"{record.id}: {wrong}"
     if scorers is not None:
         try:
             (again,) = rescored(iter([record]), scorers, described)

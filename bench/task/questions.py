@@ -25,7 +25,6 @@ from ..evaluation.data.data_rows import entries_of_file, entries_of_iterable
 from ..evaluation.data.hugging_face import entries_of_folder
 from .prompts import Input
 from .rows import RowEntry, TaskError, TaskRow, canonical, digest_of, rows_of
-from .source import source_of
 from .task import Task
 
 Turn = dict[str, Any]
@@ -64,7 +63,7 @@ class TaskQuestion(Struct, frozen=True):
         """Returns the prompt as a record holds it: a text, or messages with role and content."""
         if isinstance(self.input, str):
             return self.input
-        return [{"role": message.role, "content": _content_json(message)} for message in self.input]
+        return [{"role": message.role, "content": content_json(message)} for message in self.input]
 
     def digest(self) -> str:
         """Returns the SHA-256 of row and prompt, which the question's records must have too."""
@@ -98,14 +97,12 @@ def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, An
     """Returns the values that decide a task's prompts, answers and scores, for the manifest."""
     listed = list(questions)
     digests = {question.row.id: question.digest() for question in listed}
-    prompt = {"text": task.prompt} if isinstance(task.prompt, str) else {"function": source_of(task.prompt)["name"]}
     return {
         "items": len(digests),
         "data": digest_of(question.row for question in listed),
         "questions": items_digest(digests),
         "trials": task.trials,
-        "prompt": {**prompt, "system": task.system},
-        "parameters": json_of(task.parameters()),
+        **json_of(task.specified()),
         "score": {name: scorer.describe() for name, scorer in task.scorers().items()},
     }
 
@@ -142,7 +139,8 @@ def _entries(task: Task, base: Path) -> Iterator[RowEntry]:
         yield from entries_of_file(path)
 
 
-def _content_json(message: Message) -> Any:
+def content_json(message: Message) -> Any:
+    """Returns a message's content as a record holds it: its text, or its parts, an image as its digest."""
     if isinstance(message.content, str):
         return message.content
     return [_part_json(part) for part in message.content]

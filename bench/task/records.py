@@ -16,6 +16,7 @@ from ...engine.content import ToolCall
 from ..evaluation.door.record import Record as BaseRecord
 from .rows import TaskRow
 from .scorers import Score
+from .transcript import Transcript
 
 
 class JudgeCall(Struct, frozen=True, kw_only=True):
@@ -73,6 +74,22 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     """Why there is no score; None if there is one."""
     judge: tuple[JudgeCall, ...] | UnsetType = UNSET
     """The judges' calls about the answer."""
+    result: Any = UNSET
+    """What the `run` of a benchmark of several steps returned."""
+    transcript: Transcript | UnsetType = UNSET
+    """Everything that was said and done in its item."""
+
+    @property
+    def question(self) -> str:
+        """The first message of the transcript; empty without one."""
+        return self.transcript.question() if self.transcript else ""
+
+    @property
+    def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
+        """As of every record; calls to whose samples the author gave numbers may be those of other records too."""
+        repeated, keys = super().own_calls
+        shared = {step.key for step in self.transcript.steps if step.sample is not None} if self.transcript else ()
+        return repeated, tuple(key for key in keys if key not in shared)
 
     @property
     def is_empty(self) -> bool:

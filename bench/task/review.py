@@ -44,7 +44,10 @@ def check_is_share(manifest: Mapping[str, Any] | None) -> None:
 
 
 def question_of(record: Record) -> str:
-    """Returns a record's prompt as a text; messages have their roles before them."""
+    """Returns a record's prompt as a text, or the conversation before its last answer; messages have their roles before
+    them."""
+    if record.transcript:
+        return record.transcript.conversation()
     if isinstance(record.prompt, str):
         return record.prompt
     return "\n\n".join(f"{message.get('role')}: {_text(message.get('content'))}" for message in record.prompt)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from ...engine.call import Reply
 from ...engine.runs.run_folder import MANIFEST, read_manifest
@@ -24,6 +24,7 @@ from .records import Record, scored, silence_of
 from .rows import TaskError, TaskRow
 from .score_document import COLUMNS, FIGURES, figure_cells, score_cells
 from .scorers import Score
+from .steps_class import Method
 from .task import AnyScorer
 
 
@@ -53,13 +54,19 @@ def rescored(
             each.scorer: Score(each.score, problem="not judged" if each.score is None else None)
             for each in record.judge or ()
         }
-        yield structs.replace(record, **scored(scores_of(scorers, record.reply(), record.as_row(), judged)))
+        scores = scores_of(scorers, record.reply(), record.as_row(), judged, record.result)
+        yield structs.replace(record, **scored(scores))
 
 
 def scores_of(
-    scorers: Mapping[str, AnyScorer], reply: Reply, row: TaskRow, judged: Mapping[str, Score]
+    scorers: Mapping[str, AnyScorer], reply: Reply, row: TaskRow, judged: Mapping[str, Score], result: Any = UNSET
 ) -> dict[str, Score]:
-    """Returns an answer's scores by scorer. `judged` has those of judges; nothing is sent."""
+    """Returns an answer's scores by scorer. `judged` has those of judges; nothing is sent. `result`: what the `run` of
+    a benchmark of several steps returned, which its own method scores whatever the last answer was."""
+    if result is not UNSET and any(isinstance(scorer, Method) for scorer in scorers.values()):
+        return {
+            name: scorer.score_result(result, row) for name, scorer in scorers.items() if isinstance(scorer, Method)
+        }
     if (silence := silence_of(reply)) is not None:
         return dict.fromkeys(scorers, Score(None, problem=silence))
     unjudged = Score(None, problem="not judged")

@@ -208,12 +208,17 @@ class Function(Scorer, frozen=True):
     """A user's function as a scorer: `function(reply, row)` returns a number, True or False, or a mapping of names to
     these."""
 
-    function: ScoreFunction
+    function: Callable[..., Any]
     within: ClassVar[Bounds | None] = None
+    main: ClassVar[str] = "score"
 
     def score(self, reply: Reply, row: TaskRow) -> Score:
+        return self.scored(reply, row.copied())
+
+    def scored(self, *arguments: Any) -> Score:
+        """Returns the score that the function gives to its arguments."""
         try:
-            result = self.function(reply, row.copied())
+            result = self.function(*arguments)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
             return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{_place_of(error)}: {error}")
         if not isinstance(result, Mapping):
@@ -221,7 +226,7 @@ class Function(Scorer, frozen=True):
         parts = {str(name): _score_of(value) for name, value in result.items()}
         if not parts:
             return Score(None, problem="the score function gave no score")
-        main = parts.get("score") or next(iter(parts.values()))
+        main = parts.get(self.main) or next(iter(parts.values()))
         return Score(main.value, None, main.problem, {name: part.value for name, part in parts.items()})
 
     def describe(self) -> dict[str, Any]:

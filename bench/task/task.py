@@ -22,6 +22,7 @@ from .judge import Judge
 from .prompts import PromptFunction, Prompts, Shots, prompts
 from .rows import TaskError, shown
 from .scorers import Function, ScoreFunction, Scorer
+from .source import source_of
 
 AnyScorer: TypeAlias = Scorer | Judge
 Scoring: TypeAlias = AnyScorer | ScoreFunction | Mapping[str, AnyScorer | ScoreFunction]
@@ -155,6 +156,11 @@ class Task(Struct, frozen=True, kw_only=True):
     def parameters(self) -> dict[str, Any]:
         """Returns the call parameters that the task sets, by name."""
         return {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
+
+    def specified(self) -> dict[str, Any]:
+        """Returns what decides the prompts beside the data: `prompt` and `parameters`."""
+        prompt = {"text": self.prompt} if isinstance(self.prompt, str) else {"function": source_of(self.prompt)["name"]}
+        return {"prompt": {**prompt, "system": self.system}, "parameters": self.parameters()}
 
 
 def temperatures_of(value: Any) -> tuple[float | None, ...]:

@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from msgspec import structs
-
 from ...bench.evaluation.door.benchmark import Order
 from ...bench.evaluation.door.prepared_run import PreparedRun
 from ...bench.evaluation.door.watch import ItemProgress, Watch
@@ -25,11 +23,12 @@ from ...bench.evaluation.running.execution import RunResult, execute
 from ...bench.evaluation.running.journals import RecordError
 from ...bench.evaluation.running.stop_reasons import why
 from ...bench.task.benchmark import BENCHMARK
-from ...bench.task.files import TaskSource, check_not_loading
+from ...bench.task.files import Declared, TaskSource, as_task, check_not_loading
 from ...bench.task.options import Options, Readings
 from ...bench.task.result import Evaluation, models_of, pairs_of
-from ...bench.task.rows import TaskError
+from ...bench.task.rows import TaskError, shown
 from ...bench.task.score_document import NAME
+from ...bench.task.steps_class import folder_of, is_benchmark
 from ...bench.task.task import Task, several, temperatures_of
 from ...configuration.benchmark_options import RunOptions
 from ...configuration.configuration import read_configuration
@@ -97,7 +96,7 @@ _READINGS = ("combine", "unreadable")
 
 
 def evaluate(
-    task: Task,
+    task: Declared,
     models: str | Iterable[str],
     out: str | Path,
     *,
@@ -110,7 +109,7 @@ def evaluate(
     """Asks every model every row of a task, scores the answers, and returns the evaluation. Raises EvaluationStopped if
     not everything could be asked, or nothing was answered; prints the cause on stderr as soon as it appears.
 
-    task: what is asked.
+    task: what is asked: a Task, or a Benchmark, also as a class.
     models: who is asked, as "openai/gpt-6-luna".
     out: the run's folder. The same call goes on where it stopped, and a finished one is read from there.
     retry: ask the questions again that failed for good.
@@ -123,8 +122,8 @@ def evaluate(
     calls in flight, which are kept, and raises KeyboardInterrupt; once more drops them.
     """
     check_not_loading()
-    if not isinstance(task, Task):
-        raise TaskError(f"evaluate: expected an ms.Task, got a {type(task).__name__}")
+    if not isinstance(task, Task) and not is_benchmark(task):
+        raise TaskError(f"evaluate: expected an ms.Task or an ms.Benchmark, got {shown(task)}")
     unknown = options.keys() - EvaluateOptions.__annotations__.keys()
     if unknown:
         names = ", ".join(EvaluateOptions.__annotations__)
@@ -158,10 +157,12 @@ class EvaluationStopped(Stopped):
         return f"{evaluation.pending:,} questions are pending in {evaluation.folder}: {'; '.join(evaluation.stops)}"
 
 
-def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:
+def _prepared(declared: Declared, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:
     if not models:
         raise TaskError("evaluate: models: expected at least one, as 'openai/gpt-6-luna', got none")
-    task = structs.replace(task, name=task.name or NAME)
+    # A task has no name of its own; a class has.
+    task = as_task(declared, NAME if isinstance(declared, Task) else "")
+    base = Path.cwd() if isinstance(declared, Task) else folder_of(declared)
     run: dict[str, Any] = {name: value for name in _OF_RUN if (value := options.get(name)) is not None}
     if "temperature" in run:
         run["temperature"] = temperatures_of(run["temperature"])
@@ -176,7 +177,7 @@ def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateO
         sending=sending,
         configuration=read_configuration(sending.config),
     )
-    prepared = run_of(*BENCHMARK.ordered(order, TaskSource(task, Path.cwd(), {"by": "evaluate"})))
+    prepared = run_of(*BENCHMARK.ordered(order, TaskSource(task, base, {"by": "evaluate"})))
     check_snapshot(prepared.settings)
     return prepared
 

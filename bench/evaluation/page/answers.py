@@ -125,9 +125,11 @@ def _own(record: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Returns a field's value for readers: a table as its names with their values, anything else that is no text as
-    JSON."""
-    if isinstance(value, dict) and all(isinstance(each, str | int | float | None) for each in value.values()):
+    """Returns a field's value for readers: a table as its names with their values, a value that has a text of its own
+    (`str`) as that, anything else that is no text as JSON."""
+    if isinstance(value, msgspec.Struct) and "__str__" in vars(type(value)):
+        text = str(value)
+    elif isinstance(value, dict) and all(isinstance(each, str | int | float | None) for each in value.values()):
         text = ", ".join(f"{name} {'none' if each is None else each}" for name, each in value.items())
     else:
         text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()

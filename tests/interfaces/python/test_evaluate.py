@@ -97,7 +97,7 @@ def test_failures_and_silence_are_told_in_the_result(
 def test_a_wrong_argument_is_told_before_anything_is_begun(tmp_path: Path, options: dict[str, Any]) -> None:
     evaluate: Any = ms.evaluate
     for arguments, more, error, said in (
-        (("capitals", MODELS), {}, TaskError, "expected an ms.Task, got a str"),
+        (("capitals", MODELS), {}, TaskError, "expected an ms.Task or an ms.Benchmark, got 'capitals'"),
         ((task(), []), {}, TaskError, "models: expected at least one"),
         ((task(), MODELS), {"max_const": 5}, TypeError, r"no option 'max_const': it has temperature, reasoning_effort"),
     ):

@@ -1,0 +1,201 @@
+"""`ms.Benchmark`: a benchmark of several steps as its author writes it, and the same in the form of a task.
+
+Owns the fields of the class and their checks. Sends nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import field
+
+from ...engine.call import Call
+from ...metrics.task.trials import Combine
+from ..evaluation.data.data_rows import Data
+from .prompts import Input
+from .rows import TaskError, TaskRow, shown
+from .scorers import Function, Score
+from .source import source_of_class
+from .steps_ask import StepAsk, StepRules
+from .task import AnyScorer, Task
+
+STEPS_MOST = 100_000
+_SCORE = "score"
+
+
+class Benchmark:
+    """A benchmark of several steps: a conversation, or an agent with tools. A class in a file, whose `run` asks the
+    model as often as it likes, and whose `score` says how well it did; `ms.Task` is the short form for one question.
+    """
+
+    data: Data
+    """The rows: a file, a folder or an iterable of mappings, as of a Task; a relative path begins at this class's
+    file."""
+    name: str | None = None
+    """Its name in files and reports; None: that of the class, or of the variable that holds the instance."""
+    steps_max: int = 20
+    """The most calls of an item; one more is the failure `steps_exceeded`."""
+    models: Mapping[str, str] = MappingProxyType({})
+    """Other models that `run` asks, by the name that it gives them: `{"user": "openai/gpt-6.2-sol"}`."""
+    tools: Sequence[Any] = ()
+    """The tools, for `ask(…, tools=self.tools)` and `ms.tool_loop`."""
+    trials: int = 1
+    """How often each row is run."""
+    combine: Combine = "mean"
+    """How the trials of a row combine: `mean`, `majority` or `any`."""
+    group: str | None = None
+    """The column that groups the rows; None: the column `group`, where there is one."""
+    subset: str | None = None
+    """The subset of a Hugging Face folder."""
+    split: str | None = None
+    """The split of a Hugging Face folder, as `test`."""
+    temperature: float | str | Sequence[float | str] | None = None
+    """The temperature of the model under test, or several; `none`: not sent; the command line's goes before it."""
+    reasoning_effort: str | None = None
+    """The provider's word for how long the model under test thinks; the command line's go before it."""
+    max_tokens: int | None = None
+    """The most tokens of an answer, of other models too, where the call says nothing else."""
+
+    async def run(self, item: dict[str, Any], ask: StepAsk) -> Any:
+        """Carries out an item and returns what `score` and the record get: a text, number, list or mapping. It begins
+        anew when a run goes on after a kill: calls that were answered before come from the cache.
+
+        item: the columns of the row.
+        ask: sends a call: `reply = await ask([ms.user("…")])`.
+        """
+        raise NotImplementedError
+
+    def score(self, item: dict[str, Any], result: Any) -> Any:
+        """Returns the score of what `run` returned: a number, True or False, None (there is none), or a mapping of
+        names to these, of which the first is the main score. `score --task` calls it again, without a call to a
+        model."""
+        raise NotImplementedError
+
+
+_FIELDS = tuple(name for name in Benchmark.__annotations__)
+# These stand in a StepsTask under the same name.
+_SAME = tuple(name for name in _FIELDS if name != "tools")
+
+
+class Method(Function, frozen=True):
+    """The method `score` of a benchmark as a scorer: it reads what `run` returned."""
+
+    # The first name is the main score, whatever it is.
+    main: ClassVar[str] = ""
+
+    def score_result(self, result: Any, row: TaskRow) -> Score:
+        """Returns the score of a result."""
+        return self.scored(row.copied(), result)
+
+    def score(self, reply: Any, row: TaskRow) -> Score:
+        raise TaskError(f"{row.where}: it has no result of a benchmark's run(), which its score() could read")
+
+
+class NoPrompts:
+    """The prompts of a benchmark of several steps: its own code makes them."""
+
+    def of(self, row: TaskRow) -> tuple[Input, str]:
+        return "", ""
+
+
+class StepsTask(Task, frozen=True, kw_only=True):
+    """A benchmark of several steps in the form of a task.
+
+    author: the benchmark as its author wrote it.
+    steps_max: the most calls of an item.
+    models: the other models, by the names that `run` gives them.
+    """
+
+    author: Benchmark
+    prompt: str = ""
+    steps_max: int = Benchmark.steps_max
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    def prompts(self) -> Any:
+        return NoPrompts()
+
+    def scorers(self) -> dict[str, AnyScorer]:
+        return {_SCORE: Method(self.score)} if callable(self.score) else super().scorers()
+
+    def specified(self) -> dict[str, Any]:
+        kind, base = type(self.author), super().specified()
+        program = {"class": kind.__qualname__, "sha256": source_of_class(kind, Benchmark, without={_SCORE, *_SAME})}
+        own = {name: value for name, value in vars(self.author).items() if name not in _FIELDS}
+        more = {"steps_max": self.steps_max, **({"models": self.models} if self.models else {}), **own}
+        # A value that JSON can't hold counts by its type's name.
+        written = msgspec.json.encode(more, enc_hook=lambda value: type(value).__qualname__)
+        return {"prompt": program, "parameters": {**base["parameters"], **msgspec.json.decode(written)}}
+
+    def rules(self) -> StepRules:
+        """Returns what `ask` must know of the benchmark."""
+        return StepRules(self.steps_max, self.models, self.parameters())
+
+    def other_calls(self) -> Iterator[Call]:
+        """Yields a call to each model that `run` asks beside the one under test."""
+        for model in dict.fromkeys(self.models.values()):
+            yield Call(model, "?", max_tokens=self.max_tokens)
+
+
+def is_benchmark(value: object) -> bool:
+    """Returns whether a value is a benchmark of several steps, or a class of such that can be one."""
+    if isinstance(value, type):
+        return issubclass(value, Benchmark) and value.run is not Benchmark.run and hasattr(value, "data")
+    return isinstance(value, Benchmark)
+
+
+def steps_task(declared: Benchmark | type[Benchmark], name: str | None = None) -> StepsTask:
+    """Returns a benchmark as a task; a class is instantiated without arguments. `name`: its name where it has none of
+    its own. Raises TaskError if it can't be run as declared."""
+    kind = declared if isinstance(declared, type) else type(declared)
+    where = kind.__qualname__
+    if isinstance(declared, type):
+        try:
+            declared = declared()
+        except Exception as error:
+            raise TaskError(f"{where}(): {type(error).__name__}: {error}: make an instance in the file") from error
+    _check(declared, where)
+    fields = {each: getattr(declared, each) for each in _SAME}
+    fields["models"] = dict(declared.models)
+    scoring: Any = declared.score
+    try:
+        return StepsTask(author=declared, score=scoring, **{**fields, "name": declared.name or name or kind.__name__})
+    except TaskError as error:
+        raise TaskError(f"{where}: {error}") from error
+
+
+def folder_of(declared: Benchmark | type[Benchmark]) -> Path:
+    """Returns the folder of the file that a benchmark's class is in; for a notebook the working directory."""
+    kind = declared if isinstance(declared, type) else type(declared)
+    try:
+        return Path(inspect.getfile(kind)).absolute().parent
+    except (TypeError, OSError):
+        return Path.cwd()
+
+
+def _check(declared: Benchmark, where: str) -> None:
+    if not hasattr(declared, "data"):
+        raise TaskError(f'{where}: data: expected it, as data = "rows.jsonl", got none')
+    if not inspect.iscoroutinefunction(declared.run) or _is_missing(declared.run, Benchmark.run):
+        raise TaskError(f"{where}: expected a method `async def run(self, item, ask)`")
+    if _is_missing(declared.score, Benchmark.score):
+        raise TaskError(f"{where}: expected a method `def score(self, item, result)`, or a scorer as score = …")
+    most = declared.steps_max
+    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= STEPS_MOST:
+        raise TaskError(f"{where}: steps_max: expected a whole number from 1 to {STEPS_MOST:,}, got {shown(most)}")
+    if not isinstance(declared.models, Mapping):
+        raise TaskError(f"{where}: models: expected names with models, got {shown(declared.models)}")
+    for name, model in declared.models.items():
+        if not isinstance(name, str) or "/" in name or not isinstance(model, str) or "/" not in model:
+            raise TaskError(
+                f'{where}: models: expected a name with a model, as {{"user": "provider/model"}}, got '
+                f"{shown({name: model})}"
+            )
+
+
+def _is_missing(method: Any, base: Any) -> bool:
+    return getattr(method, "__func__", None) is base

@@ -1,0 +1,107 @@
+"""Carries out an item of a benchmark of several steps: its author's `run`, then the record with result and transcript.
+
+Owns what becomes of an exception of the author's code: a stop is never one, and passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+from ...engine.call import Reply
+from ..evaluation.door.ask import Ask, CallFailed, StepFailed
+from ..evaluation.door.defect import BenchmarkDefect
+from ..evaluation.door.record import Record as BaseRecord
+from .asking import QuestionTrial, TaskItems
+from .records import Record, scored
+from .rows import json_value
+from .score_table import scores_of
+from .steps_ask import ItemEnded, StepAsk
+from .steps_class import StepsTask
+
+RAISED = "raised"
+"""The status of an item whose `run` raised an exception."""
+
+
+async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, ask: Ask) -> Record:
+    """Runs an item and returns its record. Raises StepFailed if it has no result, what ended sending if something did,
+    and BenchmarkDefect for a mistake that every item would make."""
+    row = trial.question.row
+    steps = StepAsk(ask, task.rules(), f"{row.id}/{trial.number}")
+    raised: BaseException | None = None
+    result: Any = None
+    try:
+        try:
+            result = _plain(await task.author.run(row.copied(), steps))
+        except asyncio.CancelledError as error:
+            current = asyncio.current_task()
+            if current is None or current.cancelling():
+                raise
+            raised = error  # a task of the author's own was cancelled
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (a border: the code is somebody else's)
+            raised = error
+        # Calls that were begun and not awaited belong to the item.
+        await ask.finish()
+    finally:
+        await steps.close()
+    # Even if the author's code caught it, a stop leaves the item pending.
+    ask.check_ended()
+    fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": steps.transcript.written()}
+    if raised is not None or steps.ended is not None:
+        _raise_failure(raised, steps.ended, task, fields)
+    text = result if isinstance(result, str) else None
+    answer = Reply(text if text is not None else _last_text(ask))
+    scores = scores_of(items.scorers, answer, row, {}, result)
+    return Record(text=text, result=result, **fields, **scored(scores))
+
+
+def _plain(result: Any) -> Any:
+    """Returns a result as JSON holds it; a reply is its text."""
+    return json_value(result.text if isinstance(result, Reply) else result, "the result of run()")
+
+
+def _last_text(ask: Ask) -> str:
+    last = ask.costs().last
+    return "" if last is None or last.reply is None else last.reply.text
+
+
+def _raise_failure(
+    raised: BaseException | None, ended: ItemEnded | None, task: StepsTask, fields: dict[str, Any]
+) -> None:
+    """Raises an item's end as one of the framework's errors; a failure's record has the transcript."""
+    leaves = [*_leaves(raised)] if raised is not None else []
+    error = ended if ended is not None else next((each for each in leaves if isinstance(each, CallFailed)), leaves[0])
+    place = _place_in(error, task)
+    if isinstance(error, ItemEnded) and isinstance(error.error, BenchmarkDefect):
+        raise BenchmarkDefect(f"{error.error}{place}") from error
+    if isinstance(error, ItemEnded) and isinstance(error.error, StepFailed):
+        failed = error.error.record
+    elif isinstance(error, CallFailed):
+        failed = error.record
+    else:
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        failed = Record(status=RAISED, role="code", error=f"run() raised {message}{place}")
+    assert isinstance(failed, BaseRecord)
+    record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)
+    raise StepFailed(1, record, str(record.error)) from error
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
+
+
+def _place_in(error: BaseException, task: StepsTask) -> str:
+    """Returns ` (doubt.py line 7)`: the last line of the author's file that an error came through."""
+    file = type(task.author).run.__code__.co_filename
+    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    lines = [line for name, line in places if name == file]
+    return f" ({Path(file).name} line {lines[-1]})" if lines else ""
