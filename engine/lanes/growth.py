@@ -20,9 +20,10 @@ _SPARE = 1.1
 _TRIED_AFTER = 4
 # Fewer answers say too little of how many there are in a second.
 _ROUND = 32
-# What was answered lately is counted over so many seconds and answers at least.
-_LATELY_S = 60.0
-_LATELY = 20
+# What was answered lately is counted over so many seconds and answers at least: the time before a limit was found, or
+# after a cut that went too deep, would make it less than what may be sent now.
+_LATELY_S = 20.0
+_LATELY = 60
 
 Found = Literal["", "slow", "refused"]
 
