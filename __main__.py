@@ -9,11 +9,14 @@ import sys
 def main() -> int:
     """Runs the command line on this process's arguments and returns its exit code."""
     try:
+        from .engine.collector import calm_collector
         from .engine.no_dumps import forbid_core_dumps
-        from .interfaces.cli.command import main as command
 
         forbid_core_dumps()
-        code = command()
+        with calm_collector():
+            from .interfaces.cli.command import main as command
+
+            code = command()
         # The process ends, and Python's last garbage collections would walk through all that was loaded, for nothing.
         gc.freeze()
         return code

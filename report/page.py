@@ -9,10 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
+from ..engine.fault import LocalFault
+from ..engine.folder_file import open_to_read, write_whole
 from .colours import COLOURS, style_sheet
 from .csv_files import csv_of
 from .escaping import in_html, in_script, packed
@@ -25,9 +30,10 @@ from .table import Figure
 _NONE = "'none'"
 
 
-def page(title: str, parts: Sequence[PageContents]) -> bytes:
-    """Returns the page with the sections of each benchmark, one below the other. The same parts give the same bytes."""
-    runtime = _runtime()
+def page(title: str, parts: Sequence[PageContents], kept_in: Path | None = None) -> bytes:
+    """Returns the page with the sections of each benchmark, one below the other. The same parts give the same bytes.
+    `kept_in`: the folder that keeps the script of live figures for other processes; None: it is made anew."""
+    runtime = _runtime(kept_in)
     specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
     packs = {name: pack for part in parts for name, pack in part.packs.items()}
     packs["csv-data"] = packed({csv_name(table): csv_of(table).decode() for part in parts for table in part.tables})
@@ -89,8 +95,24 @@ def _links(sections: Iterable[Section]) -> str:
 
 
 @cache
-def _runtime() -> str:
-    """Returns Vega, Vega-Lite and Vega-Embed as one script, bundled once in a process: it takes a second or two."""
+def _runtime(kept_in: Path | None = None) -> str:
+    """Returns Vega, Vega-Lite and Vega-Embed as one script, which every process after the first reads from a file: to
+    bundle it takes two seconds."""
+    if kept_in is None:
+        return _bundled()
+    file = kept_in / f"figures-{version('vl-convert-python')}.js"
+    with suppress(OSError, LocalFault), open_to_read(file) as kept:
+        digest, _, script = kept.read().partition(b"\n")
+        if digest == hashlib.sha256(script).hexdigest().encode():
+            return script.decode()
+    runtime = _bundled()
+    with suppress(OSError, LocalFault):  # a report needs no folder of the user's
+        kept_in.mkdir(parents=True, exist_ok=True)
+        write_whole(file, f"{hashlib.sha256(runtime.encode()).hexdigest()}\n{runtime}".encode())
+    return runtime
+
+
+def _bundled() -> str:
     bundle = str(drawing_library().javascript_bundle("window.vegaEmbed = vegaEmbed;\n"))
     # These end a script block wherever they occur.
     return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--")

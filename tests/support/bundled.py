@@ -36,4 +36,4 @@ def take_kept_script() -> None:
     """Let pages that this process writes have the kept script, if it writes any."""
     if page := sys.modules.get("millstream.report.page"):
         script = kept_script().read_bytes().decode()
-        setattr(page, "_runtime", lambda: script)  # noqa: B010
+        setattr(page, "_runtime", lambda kept_in=None: script)  # noqa: B010

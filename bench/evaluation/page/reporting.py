@@ -20,6 +20,7 @@ from ....engine.fault import LocalFault
 from ....engine.folder_file import make_folder, open_to_read, write_whole
 from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
 from ....format import command_text
+from ....wiring import Settings
 from ..door.benchmark import ItemBenchmark
 from ..door.registry import benchmark_of, counts_reader, own_readings, rank_of
 
@@ -135,7 +136,7 @@ def write(
         every = _contents(runs, readings, flags)
         from ....report.page import page
 
-        whole = page("; ".join(each.title for each in every), every)
+        whole = page("; ".join(each.title for each in every), every, Settings().cache_folder())
     figures: tuple[str, ...] = ()
     with unless_unwritable(out):
         tables = write_tables([table for each in every for table in each.tables], out / TABLES)
