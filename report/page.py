@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -96,20 +96,23 @@ def _links(sections: Iterable[Section]) -> str:
 
 @cache
 def _runtime(kept_in: Path | None = None) -> str:
-    """Returns Vega, Vega-Lite and Vega-Embed as one script, which every process after the first reads from a file: to
-    bundle it takes two seconds."""
+    """Returns Vega, Vega-Lite and Vega-Embed as one script. To bundle it takes two seconds."""
     if kept_in is None:
         return _bundled()
-    file = kept_in / f"figures-{version('vl-convert-python')}.js"
+    return kept_script(kept_in / f"figures-{version('vl-convert-python')}.js", _bundled)
+
+
+def kept_script(file: Path, make: Callable[[], str]) -> str:
+    """Returns the script that a file holds, behind its SHA-256. One that is missing or damaged is made and kept."""
     with suppress(OSError, LocalFault), open_to_read(file) as kept:
         digest, _, script = kept.read().partition(b"\n")
         if digest == hashlib.sha256(script).hexdigest().encode():
             return script.decode()
-    runtime = _bundled()
-    with suppress(OSError, LocalFault):  # a report needs no folder of the user's
-        kept_in.mkdir(parents=True, exist_ok=True)
-        write_whole(file, f"{hashlib.sha256(runtime.encode()).hexdigest()}\n{runtime}".encode())
-    return runtime
+    made = make()
+    with suppress(OSError, LocalFault):  # a report needs no file but its own
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, f"{hashlib.sha256(made.encode()).hexdigest()}\n{made}".encode())
+    return made
 
 
 def _bundled() -> str:

@@ -38,11 +38,11 @@ def sealed(row: bytes) -> bytes:
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
     """Returns whether a line (without its newline) matches the CRC at its end. A line without a CRC counts as damaged
     if `must_be_sealed`, else as intact."""
-    at = line.rfind(_SEAL, -_SEAL_MAX)
-    digits = line[at + len(_SEAL) : -1]
-    if at < 0 or not digits.isdigit() or not line.endswith(b"}"):
-        return not must_be_sealed
-    return zlib.crc32(line[:at]) == int(digits)
+    body, seal, end = line.rpartition(_SEAL)
+    if seal and end == b"%d}" % zlib.crc32(body):
+        return True
+    is_sealed = seal and end.endswith(b"}") and end[:-1].isdigit() and len(seal) + len(end) <= _SEAL_MAX
+    return not (is_sealed or must_be_sealed)
 
 
 class Journal:

@@ -91,7 +91,8 @@ def gaps(answers: AnswerRows, shape: Shape) -> Gaps:
     )
     within = np.logical_and.reduce([column >= 0 for column in columns])
     issue, template, config, trial = (column[within] for column in columns)
-    cells = np.unique(((issue * sizes[0] + template) * sizes[1] + config) * sizes[2] + trial)
+    numbers = ((issue * sizes[0] + template) * sizes[1] + config) * sizes[2] + trial
+    cells, _ = np.unique(numbers, return_counts=True)  # without the counts, numpy loads numpy.ma
     by_case = _missing_by_case(cells, shape)
     return Gaps(
         expected=len(shape),

@@ -8,6 +8,7 @@ letter.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 Letter = Literal["A", "B"]
@@ -36,6 +37,8 @@ _CAREFUL = (
     # A line that is the letter alone, however wrapped, or that opens with "A.", "B)" or "A:".
     ("\n", re.compile(r"\n[^\w\n]*([ab])(?:[.:)](?!\w)|[^\w\n]*(?=\n|\Z))")),
 )
+# Models repeat themselves.
+_REMEMBERED = 1 << 10
 _ARTICLE = re.compile(r"\s+[^\W\d_]")
 
 
@@ -51,6 +54,7 @@ def stance_of(letter: Letter | None, orientation: Orientation) -> Stance:
     return "pro" if (letter == "A") == (orientation == "pro") else "con"
 
 
+@lru_cache(_REMEMBERED)
 def _paper_letter(text: str) -> Letter | None:
     if not text.isascii() and any(odd in text for odd in _ODD_LETTERS):
         for pattern in _PAPER_ANY_CASE:
@@ -64,6 +68,7 @@ def _paper_letter(text: str) -> Letter | None:
     return _as_letter(lower.strip())
 
 
+@lru_cache(_REMEMBERED)
 def _careful_letter(text: str) -> Letter | None:
     # The dotted capital I is the one character that lower() lengthens: places in both texts must agree.
     text = "\n" + text if text.isascii() else "\n" + text.replace(_ODD_LETTERS[0], "I")

@@ -148,20 +148,26 @@ class StepTotals(Struct):
         ended.maybe_billed += line.maybe_billed
         if line.cost_search is not None:
             self.searches[pair] = self.searches.get(pair, 0.0) + line.cost_search
-        judging.cost = known_sum(judging.cost, line.cost_judge)
+        if line.cost_judge is not None:
+            judging.cost = known_sum(judging.cost, line.cost_judge)
         # Other programs' lines say only that they are cached.
         stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else _NOTHING)
-        is_reported = True
-        for counts, usage, unsent in (
-            (ended, line.usage, stored.usage),
-            (judging, line.usage_judge, stored.usage_judge),
-        ):
-            if usage is not None:
-                counts.input_tokens += (usage.input or 0) - ((unsent or _NONE).input or 0)
-                counts.output_tokens += (usage.output or 0) - ((unsent or _NONE).output or 0)
-                is_reported = is_reported and usage.is_whole
-        ended.judge_tokens = judging.input_tokens + judging.output_tokens
-        ended.cost = known_sum(ended.cost, line.cost)
-        # An answer without any tokens, as of a server that reports none, is billed by an estimate too.
-        has_none = line.status in ANSWERED and line.usage is None and line.usage_judge is None
-        ended.at_worst += line.cost or 0.0 if has_none or not is_reported else 0.0
+        usage, usage_judge = line.usage, line.usage_judge
+        if usage is not None:
+            _add_sent(ended, usage, stored.usage)
+        if usage_judge is not None:
+            _add_sent(judging, usage_judge, stored.usage_judge)
+            ended.judge_tokens = judging.input_tokens + judging.output_tokens
+        if line.cost is not None:
+            ended.cost = known_sum(ended.cost, line.cost)
+            # An answer without any tokens, as of a server that reports none, is billed by an estimate too.
+            has_none = line.status in ANSWERED and usage is None and usage_judge is None
+            if has_none or not all(each is None or each.is_whole for each in (usage, usage_judge)):
+                ended.at_worst += line.cost
+
+
+def _add_sent(counts: PairCounts | JudgeTotals, usage: Usage, unsent: Usage | None) -> None:
+    """Adds the tokens of a line's calls, without those that were not sent."""
+    unsent = unsent or _NONE
+    counts.input_tokens += (usage.input or 0) - (unsent.input or 0)
+    counts.output_tokens += (usage.output or 0) - (unsent.output or 0)

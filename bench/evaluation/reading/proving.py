@@ -133,7 +133,7 @@ class Roll:
         """Reports lines that follow a failure, and counts the missing lines: held by a failure, or pending."""
         missing = sum(len(self._places) - len(seen) for seen in self._seen.values())
         lines_of: dict[str, list[str]] = {}
-        for line, (item, _) in self._places.items():
+        for line, (item, _) in self._places.items() if self._failed else ():
             lines_of.setdefault(item.id, []).append(line)
         for (pair, name), step in self._failed.items():
             seen = self._seen[pair]

@@ -22,7 +22,6 @@ from ....engine.runs.run_folder import RunFolder, WrongSpecification
 from ....engine.store.snapshot import digest_of
 from ....engine.version import VERSION
 from ....wiring import Settings
-from ....wiring.engine import Engine
 from ....wiring.event_loop import run_in_loop
 from ....wiring.folder_budget import money_of
 from ....wiring.folder_run import FolderCost, begin_run, end_run
@@ -143,6 +142,8 @@ def _opened(prepared: PreparedRun, *, retry: bool, set_aside: bool) -> RunFolder
 async def _send(
     folder: RunFolder, prepared: PreparedRun, done: FinishedItems, watch: Watch
 ) -> tuple[RunEnd, BenchmarkDefect | None]:
+    from ....wiring.engine import Engine  # here: a run that is complete needs none, and loading it takes 0.2 s
+
     engine, benchmark = Engine(settings=prepared.settings), prepared.benchmark
     try:
         async with running(engine) as end:

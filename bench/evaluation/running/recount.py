@@ -6,6 +6,7 @@ One pass with constant work for each line. Summaries and exit codes are computed
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from ....engine.pairs import Pair
@@ -60,8 +61,13 @@ class RunRecount:
         self._run, self._folder = run, folder
         steps = None if benchmark.has_calls else dict.fromkeys(run.pairs, run.items.steps)
         self._recount = Recount(benchmark.Totals(), steps)
+
+    @cached_property
+    def _tally(self) -> Tally | None:
+        """Made with the first record, since it loads numpy, which no call needs."""
+        run, folder = self._run, self._folder
         manifest = {**folder.manifest, "options": run.kept, "dataset": run.dataset}
-        self._tally = benchmark.tally(ScoredRun(folder=folder.folder, manifest=manifest, readings=run.readings))
+        return run.benchmark.tally(ScoredRun(folder=folder.folder, manifest=manifest, readings=run.readings))
 
     def add(self, pair: Pair, line: ItemLine) -> None:
         """Counts a line of the records."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....configuration.errors import DONE, LOCAL_FAULT
 from ....format import count_text
 from ...terminal.output import say, say_json
 from .resume import manifest_of
+
+if TYPE_CHECKING:
+    from ...batch.place import BatchPlace
 
 HELP = "prove that nothing of a run or batch is missing, double or changed"
 EXAMPLES = ("verify runs/first",)
@@ -25,11 +28,10 @@ def run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
     from ...batch.place import place_at
-    from ...batch.proof import prove
 
     folder = Path(options.folder)
     place = place_at(folder)
-    proof: Any = _prove(folder) if place is None else prove(place)
+    proof: Any = _prove(folder) if place is None else _prove_batch(place)
     is_proven = not proof.wrongs
     if options.json:
         say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
@@ -46,6 +48,12 @@ def run(options: argparse.Namespace) -> int:
     lines += [f"  {what}" for what in (*proof.torn, *proof.unproven, *getattr(proof, "remarks", ()))]
     say("\n".join(lines))
     return DONE if is_proven else LOCAL_FAULT
+
+
+def _prove_batch(place: BatchPlace) -> Any:
+    from ...batch.proof import prove
+
+    return prove(place)
 
 
 def _prove(folder: Path) -> Any:
