@@ -39,7 +39,7 @@ def test_the_first_task_has_at_most_twelve_lines() -> None:
 
 
 def test_the_class_of_the_page_is_the_one_whose_types_are_checked() -> None:
-    (firm,) = [block.text for block in SECTIONS["A benchmark of many steps"] if block.file == "firm/firm.py"]
+    (firm,) = [block.text for block in SECTIONS["A benchmark in a package"] if block.file == "firm/firm.py"]
     checked = Path(__file__).parent / "bench/evaluation/door/firm_benchmark.py"
     assert firm.strip() == checked.read_text("utf-8").strip()
 

@@ -88,7 +88,7 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     def own_calls(self) -> tuple[tuple[object, ...], tuple[str, ...]]:
         """As of every record; calls to whose samples the author gave numbers may be those of other records too."""
         repeated, keys = super().own_calls
-        shared = {step.key for step in self.transcript.steps if step.sample is not None} if self.transcript else ()
+        shared = {step.key for step in self.transcript.calls if step.sample is not None} if self.transcript else ()
         return repeated, tuple(key for key in keys if key not in shared)
 
     @property

@@ -12,14 +12,14 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ...engine.call import Call, Message, Outcome, Usage
-from ...engine.content import ToolCall, ToolResult
+from ...engine.content import Content, ToolCall, ToolResult
 from ...format import decimal_text, dollars
 from .messages import message_of_reply
 from .questions import content_json
 from .rows import canonical
 
 
-class Turn(Struct, frozen=True):
+class TranscriptMessage(Struct, frozen=True):
     """One message."""
 
     role: str
@@ -28,17 +28,17 @@ class Turn(Struct, frozen=True):
     """Its text, or its parts; an image is described by its digest."""
 
 
-class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TranscriptCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call of the item, in the order in which they were begun."""
 
     model: str
     """Who was asked."""
     input: tuple[tuple[int, int], ...]
-    """The messages that were sent: ranges of places among the transcript's turns, each without its end."""
+    """The messages that were sent: ranges of places among the transcript's messages, each without its end."""
     role: str = "subject"
     """`subject`: the model under test; otherwise the name that the benchmark gives to the model."""
     reply: int | None = None
-    """The place of the answer among the turns; None: there is none."""
+    """The place of the answer among the messages; None: there is none."""
     status: str = "ok"
     """`ok`, `refused`, the kind of the failure, or `unanswered`: the item ended before."""
     error: str | None = None
@@ -62,8 +62,27 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     served: str | None = None
     """The name of the model that answered, as the server states it."""
 
+    def places(self) -> list[int]:
+        """Returns the places of the messages that were sent."""
+        return [place for begin, end in self.input for place in range(begin, end)]
 
-class ToolUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    def facts(self) -> str:
+        """Returns who was asked and what it took, in one line."""
+        usage = self.usage
+        facts = [
+            self.model,
+            *([] if self.role == "subject" else [f"as {self.role}"]),
+            *([] if self.served is None else [f"served as {self.served}"]),
+            *([] if usage is None else [f"{decimal_text(usage.input)} tokens in, {decimal_text(usage.output)} out"]),
+            *([] if self.cost is None else [dollars(self.cost)]),
+            *(["from the cache"] if self.cached else []),
+            *(["cut off at max_tokens"] if self.truncated else []),
+            *([] if self.status == "ok" else [self.status if self.error is None else f"{self.status}: {self.error}"]),
+        ]
+        return ", ".join(facts)
+
+
+class TranscriptTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tool that was carried out."""
 
     after: int
@@ -75,7 +94,7 @@ class ToolUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     arguments: str
     """The arguments, JSON as the model wrote it."""
     result: int
-    """The place of the result among the turns."""
+    """The place of the result among the messages."""
     is_error: bool = False
     """Whether the tool failed."""
     replayed: bool = False
@@ -83,62 +102,73 @@ class ToolUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float | None = None
     """How long it took; None: not measured."""
 
+    def facts(self) -> str:
+        """Returns what was carried out, in one line."""
+        facts = [
+            f"tool {self.name} with {self.arguments}",
+            *([] if self.seconds is None else [f"{self.seconds:.2f} s"]),
+            *(["failed"] if self.is_error else []),
+            *(["its kept result"] if self.replayed else []),
+        ]
+        return ", ".join(facts)
+
 
 class Transcript(Struct, frozen=True, kw_only=True):
     """Everything that was said and done in an item. As a text (`str`) it is what a reader reads."""
 
-    turns: tuple[Turn, ...] = ()
+    messages: tuple[TranscriptMessage, ...] = ()
     """Every different message, in the order in which it first stood in a call."""
-    steps: tuple[Step, ...] = ()
+    calls: tuple[TranscriptCall, ...] = ()
     """The calls."""
-    tools: tuple[ToolUse, ...] = ()
+    tools: tuple[TranscriptTool, ...] = ()
     """The tools that were carried out."""
 
     def __str__(self) -> str:
         return "\n\n".join(self._lines())
 
-    def _lines(self) -> Iterator[str]:
-        """Yields the conversation: before each call the messages that are new in it, then the call and its answer."""
-        before: list[int] = []
-        for number, step in enumerate(self.steps, 1):
-            sent = _places(step)
-            same = _common(before, sent)
-            if before and same < len(before):
-                yield f"[call {number} goes on after {same:,} messages of the one before]"
-            yield from (self._said(place) for place in sent[same:])
-            yield f"[{_facts(number, step)}]"
-            if step.reply is not None:
-                yield self._said(step.reply)
-                sent.append(step.reply)
-            before = sent
-            yield from (_use(use) for use in self.tools if use.after == number)
-
     def conversation(self) -> str:
         """Returns what the model under test read before its last answer, for people who judge that."""
-        asked = [step for step in self.steps if step.role == "subject" and step.reply is not None]
-        return "\n\n".join(map(self._said, _places(asked[-1]))) if asked else ""
+        asked = [call for call in self.calls if call.role == "subject" and call.reply is not None]
+        return "\n\n".join(map(self._said, asked[-1].places())) if asked else ""
 
     def question(self) -> str:
         """Returns the first message that is no system prompt."""
-        turns = (turn for turn in self.turns if turn.role != "system")
-        return next((_text(turn.content) for turn in turns), "")
+        return next((_text(message.content) for message in self.messages if message.role != "system"), "")
 
     def wrong_in(self, keys: Sequence[str]) -> str | None:
         """Returns what contradicts itself in the transcript, or the cache keys of the item's record; None: nothing."""
         places = [
-            *(each for step in self.steps for begin, end in step.input for each in (begin, end - 1)),
-            *(step.reply for step in self.steps if step.reply is not None),
-            *(use.result for use in self.tools),
+            *(place for call in self.calls for begin, end in call.input for place in (begin, end - 1)),
+            *(call.reply for call in self.calls if call.reply is not None),
+            *(tool.result for tool in self.tools),
         ]
-        if not all(0 <= place < len(self.turns) for place in places):
+        if not all(0 <= place < len(self.messages) for place in places):
             return "a call of its transcript has messages that are not in it"
-        if not {step.key for step in self.steps if step.key} <= set(keys):
+        if not {call.key for call in self.calls if call.key} <= set(keys):
             return "the calls of its transcript are not those of its keys"
         return None
 
+    def _lines(self) -> Iterator[str]:
+        """Yields the conversations: before each call the messages that are new to its model, then the call and its
+        answer, then the tools that were carried out."""
+        heard: dict[str, list[int]] = {}
+        for number, call in enumerate(self.calls, 1):
+            sent, before = call.places(), heard.get(call.role, [])
+            same = next((at for at, (one, other) in enumerate(zip(before, sent, strict=False)) if one != other), None)
+            same = min(len(before), len(sent)) if same is None else same
+            if same < len(before):
+                yield f"[call {number} begins with {same:,} messages of the one before]"
+            yield from map(self._said, sent[same:])
+            yield f"[call {number}: {call.facts()}]"
+            if call.reply is not None:
+                yield self._said(call.reply)
+                sent.append(call.reply)
+            heard[call.role] = sent
+            yield from (f"[{tool.facts()}]" for tool in self.tools if tool.after == number)
+
     def _said(self, place: int) -> str:
-        turn = self.turns[place]
-        return f"{turn.role}: {_text(turn.content)}"
+        message = self.messages[place]
+        return f"{message.role}: {_text(message.content)}"
 
 
 class TranscriptWriter:
@@ -146,31 +176,33 @@ class TranscriptWriter:
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}
-        self._turns: list[Turn] = []
-        self._steps: list[Step] = []
-        self._tools: list[ToolUse] = []
+        # By role and content; the content is held, so that no other object gets its id.
+        self._seen: dict[tuple[str, int], tuple[Content, tuple[int, ...]]] = {}
+        self._messages: list[TranscriptMessage] = []
+        self._calls: list[TranscriptCall] = []
+        self._tools: list[TranscriptTool] = []
 
     def begin(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> int:
-        """Notes a call that is sent and returns its place among the steps."""
-        self._steps.append(
-            Step(
+        """Notes a call that is sent and returns its place among the calls."""
+        self._calls.append(
+            TranscriptCall(
                 model=call.model,
                 role=role,
-                input=tuple(_ranges(self._place(turn) for each in call.messages() for turn in _turns(each))),
+                input=tuple(_ranges(place for message in call.messages() for place in self._places_of(message))),
                 status="unanswered",
                 parameters=parameters,
                 tools=tuple(str(getattr(tool, "name", "native")) for tool in call.tools or ()),
                 sample=sample,
             )
         )
-        return len(self._steps) - 1
+        return len(self._calls) - 1
 
     def end(self, at: int, outcome: Outcome) -> None:
         """Notes how a call ended."""
         reply, failure = outcome.reply, outcome.failure
-        self._steps[at] = structs.replace(
-            self._steps[at],
-            reply=None if reply is None else self._place(_turn(message_of_reply(reply))),
+        self._calls[at] = structs.replace(
+            self._calls[at],
+            reply=None if reply is None else self._places_of(message_of_reply(reply))[0],
             status=outcome.status,
             error=None if failure is None else failure.detail,
             truncated=reply is not None and reply.truncated,
@@ -184,12 +216,12 @@ class TranscriptWriter:
     def add_tool(self, call: ToolCall, result: ToolResult, *, replayed: bool, seconds: float | None) -> None:
         """Notes a tool that was carried out."""
         self._tools.append(
-            ToolUse(
-                after=len(self._steps),
+            TranscriptTool(
+                after=len(self._calls),
                 id=call.id,
                 name=call.name,
                 arguments=call.arguments,
-                result=self._place(_turn(Message("tool", (result,)))),
+                result=self._place(_kept(Message("tool", (result,)))),
                 is_error=result.is_error,
                 replayed=replayed,
                 seconds=seconds,
@@ -198,28 +230,35 @@ class TranscriptWriter:
 
     def written(self) -> Transcript:
         """Returns the transcript so far."""
-        return Transcript(turns=tuple(self._turns), steps=tuple(self._steps), tools=tuple(self._tools))
+        return Transcript(messages=tuple(self._messages), calls=tuple(self._calls), tools=tuple(self._tools))
 
-    def _place(self, turn: Turn) -> int:
-        # Equal messages are one turn.
-        name = canonical([turn.role, turn.content])
+    def _places_of(self, message: Message) -> tuple[int, ...]:
+        """Returns the places of a message, which most calls of a conversation repeat: only a new one is written."""
+        name = message.role, id(message.content)
+        if name not in self._seen:
+            self._seen[name] = message.content, tuple(map(self._place, _each_kept(message)))
+        return self._seen[name][1]
+
+    def _place(self, message: TranscriptMessage) -> int:
+        # Equal messages stand there once.
+        name = canonical([message.role, message.content])
         if name not in self._places:
-            self._places[name] = len(self._turns)
-            self._turns.append(turn)
+            self._places[name] = len(self._messages)
+            self._messages.append(message)
         return self._places[name]
 
 
-def _turn(message: Message) -> Turn:
-    return Turn(message.role, content_json(message))
+def _kept(message: Message) -> TranscriptMessage:
+    return TranscriptMessage(message.role, content_json(message))
 
 
-def _turns(message: Message) -> Iterator[Turn]:
-    """Yields a message as turns: several results of tools in one message are each a turn."""
+def _each_kept(message: Message) -> Iterator[TranscriptMessage]:
+    """Yields a message as it is kept: several results of tools as one message each."""
     parts = message.content
     if message.role == "tool" and isinstance(parts, tuple):
-        yield from (_turn(Message("tool", (part,))) for part in parts)
+        yield from (_kept(Message("tool", (part,))) for part in parts)
     else:
-        yield _turn(message)
+        yield _kept(message)
 
 
 def _ranges(places: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -235,46 +274,16 @@ def _ranges(places: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _places(step: Step) -> list[int]:
-    return [place for begin, end in step.input for place in range(begin, end)]
-
-
-def _common(before: Sequence[int], sent: Sequence[int]) -> int:
-    """Returns how many messages two calls have in common from the beginning."""
-    same = 0
-    for one, other in zip(before, sent, strict=False):
-        if one != other:
-            break
-        same += 1
-    return same
-
-
-def _facts(number: int, step: Step) -> str:
-    usage = step.usage
-    facts = [
-        f"call {number}: {step.model}",
-        *([] if step.role == "subject" else [f"as {step.role}"]),
-        *([] if step.served in (None, step.model) else [f"served as {step.served}"]),
-        *([] if usage is None else [f"{decimal_text(usage.input)} tokens in, {decimal_text(usage.output)} out"]),
-        *([] if step.cost is None else [dollars(step.cost)]),
-        *(["from the cache"] if step.cached else []),
-        *(["cut off at max_tokens"] if step.truncated else []),
-        *([] if step.status == "ok" else [step.status if step.error is None else f"{step.status}: {step.error}"]),
-    ]
-    return ", ".join(facts)
-
-
-def _use(use: ToolUse) -> str:
-    facts = [
-        f"tool {use.name} with {use.arguments}",
-        *([] if use.seconds is None else [f"{use.seconds:.2f} s"]),
-        *(["failed"] if use.is_error else []),
-        *(["its kept result"] if use.replayed else []),
-    ]
-    return f"[{', '.join(facts)}]"
-
-
 def _text(content: str | list[Any]) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in content)
+    return content if isinstance(content, str) else "\n".join(map(_part_text, content))
+
+
+def _part_text(part: Any) -> str:
+    match part:
+        case str():
+            return part
+        case {"toolcall": {"name": name, "arguments": arguments}}:
+            return f"(asks for the tool {name} with {arguments})"
+        case {"toolresult": {"content": content}}:
+            return _text(content)
+    return json.dumps(part, ensure_ascii=False)

@@ -137,10 +137,10 @@ def test_every_verb_reads_a_benchmark_of_several_steps(toys: Toys) -> None:
     )
     record = next(line for line in toys.lines() if line["model"] == "lab/weak" and line["item"] == "n3")
     transcript = record["transcript"]
-    assert [step.get("role", "subject") for step in transcript["steps"]][-1] == "judge"
+    assert [step.get("role", "subject") for step in transcript["calls"]][-1] == "judge"
     assert record["result"] == {"said": "15", "judge": "no"}
     assert record["cost"] == pytest.approx(4 * COST)
-    assert sum(step["cost"] for step in transcript["steps"]) == pytest.approx(record["cost"])
+    assert sum(step["cost"] for step in transcript["calls"]) == pytest.approx(record["cost"])
     for words in (("verify", "run"), ("report", "run"), ("export", "run", "--parquet")):
         done = toys.cli(*words)
         assert done.code == 0, done.err

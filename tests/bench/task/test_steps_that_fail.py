@@ -54,11 +54,11 @@ def test_a_call_that_fails_is_the_items_failure_unless_it_is_caught(toys: Toys) 
         done = toys.run(written(toys, TALK))
         assert done.code == 3 and failures(toys) == {"n3/0": "rejected"}
         (failed,) = toys.lines("failures")
-        assert [step.get("status", "ok") for step in failed["transcript"]["steps"]] == ["ok", "rejected"]
+        assert [step.get("status", "ok") for step in failed["transcript"]["calls"]] == ["ok", "rejected"]
         assert toys.run(written(toys, caught.replace("return talk[-2].text", "return len(talk)"), more=more), out="b")
         assert toys.lines("failures", out="b") == []
         (kept,) = [line for line in toys.lines(out="b") if line["item"] == "n3"]
-        assert kept["result"] == 7 and "rejected" in [turn["content"] for turn in kept["transcript"]["turns"]]
+        assert kept["result"] == 7 and "rejected" in [turn["content"] for turn in kept["transcript"]["messages"]]
     written(toys, TALK)
     sent = len(toys.server.asked)
     assert toys.again("retry").code == 0 and failures(toys) == {}
@@ -80,7 +80,7 @@ return "whole"
     assert "asked more than steps_max = 4 calls" in done.out
     assert len(toys.server.asked) == 3 + 4 + 4 + 4
     (failed, _) = toys.lines("failures")
-    assert len(failed["transcript"]["steps"]) == 4 and failed["cost"] == pytest.approx(4 * COST)
+    assert len(failed["transcript"]["calls"]) == 4 and failed["cost"] == pytest.approx(4 * COST)
 
 
 def test_an_exception_of_run_is_the_items_failure_and_names_file_and_line(toys: Toys) -> None:
@@ -175,8 +175,8 @@ return (await one).text + (await two).text
     toys.server.release()
     assert finish(process).code == 0
     (record,) = toys.lines()
-    assert record["result"] == "1112" and len(record["transcript"]["steps"]) == 3
-    assert {step["status"] for step in record["transcript"]["steps"] if "status" in step} == set()
+    assert record["result"] == "1112" and len(record["transcript"]["calls"]) == 3
+    assert {step["status"] for step in record["transcript"]["calls"] if "status" in step} == set()
 
 
 def test_messages_are_copied_when_ask_is_called(toys: Toys) -> None:
