@@ -40,7 +40,8 @@ class Route(Struct):
     `prices_on` returns the prices of two days, by their numbers since 1970 on the `clock`, if prices may change while
     the route is used: one if it is the same.
     `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are stored and whose answers
-    expire; `is_page`: a web host's, which may be given up without the run; `is_kept` False: no answer is stored.
+    expire; `is_page`: a web host's, which may be given up without the run; `is_local`: its answers are made in this
+    process, also if workers carry the others; `is_kept` False: no answer is stored.
     `under_way` counts its open shared calls."""
 
     endpoints: tuple[Endpoint, ...]
@@ -50,6 +51,7 @@ class Route(Struct):
     policy: RetryPolicy | None = None
     is_retrieval: bool = False
     is_page: bool = False
+    is_local: bool = False
     is_kept: bool = True
     under_way: int = 0
     latest_fault: Fault | None = None

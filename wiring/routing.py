@@ -30,6 +30,7 @@ from ..providers.credentials.authorizer import Authorizer
 from ..providers.pages.endpoint import POLICY as PAGE_POLICY
 from ..providers.retrieval import CORPUS_LANE, is_page
 from ..providers.search.access import is_search
+from ..providers.tool_results import ToolEndpoint, is_tool, tool_lane
 from ..providers.transport.no_retry_endpoint import NoRetryEndpoint
 from ..providers.transport.transport import LOOK_EVERY_S, Transport
 from .file_limits import capped_by_files, ledgers_max, sockets_max
@@ -91,6 +92,10 @@ class Router:
         await self._transport.close()
 
     def route(self, lane: str) -> Route:
+        if is_tool(lane):
+            # A free lane without files: nothing is sent.
+            queue = LaneQueue([KeyGate(tool_lane(lane), self._policy)])
+            return Route((ToolEndpoint(),), queue, None, TokenEstimate(), is_retrieval=True, is_local=True)
         return self._host_route(lane) if is_page(lane) else self._model_route(lane)
 
     def _model_route(self, model: str) -> Route:

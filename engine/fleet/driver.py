@@ -61,7 +61,7 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
 
     @property
     def under_way(self) -> int:
-        return len(self._under_way)
+        return len(self._under_way) + super().under_way
 
     def in_work_most(self, lane: str) -> int:
         # The driver sends nothing itself, so it never sees how far calls in flight have grown.
@@ -81,12 +81,17 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
             worker.next.stops.append(Stop("", *self.routes.halted))
         worker.serving = self.loop.create_task(self._serve(worker))
 
-    def look_up(self, call: Call, encoded: CallEncoding | None = None) -> PendingCall:
-        """Returns the call as pending: its worker looks it up."""
+    def look_up(self, call: Call, encoded: CallEncoding | None = None) -> Outcome | PendingCall:
+        """Returns the call as pending: its worker looks it up. One that is answered here is looked up here."""
         route = self.routes.lasting.get(call.model) or self.routes.of(call.lane)
+        if route.is_local:
+            return super().look_up(call, encoded)
         return PendingCall(call, route, _UNENCODED, b"", 0, _NO_TOKENS, 0)
 
     def begin(self, waiter: Waiter) -> None:
+        if waiter.pending.route.is_local:
+            super().begin(waiter)
+            return
         self._number += 1
         call = self._under_way[self._number] = FleetCall(self._number, waiter.pending, waiter, self.leave)
         waiter.call = call
@@ -117,9 +122,7 @@ class FleetScheduler(Scheduler, eq=False, kw_only=True):
         self._pass_on(Stop("", reason, detail))
 
     async def end(self) -> None:
-        self._is_closed = True
-        for listener in tuple(self.on_end):
-            await listener()
+        await super().end()
         for call in tuple(self._under_way.values()):
             self._end(call, asyncio.CancelledError())
             self.leave(call)

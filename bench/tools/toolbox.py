@@ -1,0 +1,243 @@
+"""The tools of a run and of one item: what is offered to a model, and the result of each of its calls.
+
+Every call has a result: a wrong name or wrong arguments, an exception, a limit that has passed are results, too. How a
+result is kept is the caller's: `Keep`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import isawaitable, iscoroutinefunction
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import structs
+
+from ...engine.content import Tool, ToolCall, ToolResult
+from ...engine.fault import LocalFault, Stopped
+from ...engine.remarks import remark
+from ..evaluation.door.defect import BenchmarkDefect
+from .carrying_out import OverTime, Workers
+from .function import FunctionTool, WrongArguments, expected
+from .mcp_server import McpServer, RunningServer
+from .results import content_of, failed, raised
+
+AnyTool = Callable[..., Any] | McpServer
+TIME_LIMIT_S = 60.0
+# Items that have servers of their own at once: each is a process.
+ITEMS_WITH_SERVERS_MOST = 16
+_LISTED = msgspec.json.Decoder(tuple[Tool, ...])
+
+
+class Keep(Protocol):
+    """Keeps results: returns the stored result of a question, else that of `work`, once it is stored. `is_of_item`:
+    whether the question is asked by this item alone."""
+
+    async def __call__(
+        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool
+    ) -> ToolResult: ...
+
+
+class ToolSet:
+    """The tools of a benchmark, for all items of a run. The constructor raises BenchmarkDefect for a function that a
+    model can't be told of. `variables` are the environment's; `source_of` returns a function's fingerprint."""
+
+    def __init__(
+        self,
+        tools: Sequence[AnyTool] = (),
+        *,
+        time_limit_s: float = TIME_LIMIT_S,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        source_of: Callable[[Callable[..., Any]], str] = lambda function: "",
+    ) -> None:
+        self.tools = tuple(tools)
+        self.time_limit_s = time_limit_s
+        self.workers = Workers()
+        self.source_of = source_of
+        self.variables = variables
+        self.room_for_items = asyncio.Semaphore(ITEMS_WITH_SERVERS_MOST)
+        self.shared: dict[McpServer, RunningServer] = {}
+        self._functions = {id(each): FunctionTool(each) for each in self.tools if not isinstance(each, McpServer)}
+        _by_name([*self._functions.values()])
+
+    def __repr__(self) -> str:
+        return f"<ToolSet [{len(self.tools)} tools, {len(self.shared)} shared servers, {self.workers}]>"
+
+    def function(self, function: Callable[..., Any]) -> FunctionTool:
+        """Returns a function as a tool, also one that the benchmark made for an item."""
+        return self._functions.get(id(function)) or FunctionTool(function)
+
+    async def close(self) -> None:
+        """Closes the shared servers, and says how many calls were abandoned."""
+        await asyncio.gather(*(server.close() for server in self.shared.values()))
+        self.shared.clear()
+        if self.workers.abandoned:
+            names = ", ".join(f"{name} {count:,}" for name, count in self.workers.abandoned.items())
+            running = self.workers.still_running
+            remark(
+                f"calls of tools that ran over their limit of {self.time_limit_s:g} s and were abandoned: {names}"
+                + (f"; {running:,} of them still run in this process" if running else "")
+            )
+
+
+class Toolbox:
+    """The tools of one item: its servers, and how often it has asked what."""
+
+    def __init__(self, tools: ToolSet, keep: Keep) -> None:
+        self.tools = tools
+        self.keep = keep
+        self._asked: Counter[bytes] = Counter()
+        self._servers: dict[McpServer, RunningServer] = {}
+        self._starting = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Toolbox [{self._asked.total()} calls, {len(self._servers)} servers]>"
+
+    async def offer(self, tools: Sequence[AnyTool] | None = None) -> Offer:
+        """Returns what is offered to a model: the given tools (None: the benchmark's). Raises BenchmarkDefect for a
+        function that a model can't be told of."""
+        each_tool: list[FunctionTool | ServerTool] = []
+        for each in self.tools.tools if tools is None else tools:
+            if isinstance(each, McpServer):
+                each_tool += await self._listed(each)
+            else:
+                each_tool.append(self.tools.function(each))
+        return Offer(self, _by_name(each_tool))
+
+    async def close(self) -> None:
+        """Closes the item's servers."""
+        servers, self._servers = [*self._servers.values()], {}
+        if servers:
+            try:
+                await asyncio.gather(*(server.close() for server in servers))
+            finally:
+                self.tools.room_for_items.release()
+
+    def count(self, question: Mapping[str, Any]) -> int:
+        """Returns how often the item has asked this before: equal calls are separate calls."""
+        asked = msgspec.json.encode(question, order="deterministic")
+        self._asked[asked] += 1
+        return self._asked[asked] - 1
+
+    async def server(self, server: McpServer) -> RunningServer:
+        """Returns the running server of a declaration, started if it isn't there or has ended."""
+        async with self._starting:
+            servers = self.tools.shared if server.shared else self._servers
+            running = servers.get(server)
+            if running is not None and running.has_ended:
+                await running.close()
+                running = None
+            if running is None:
+                if not server.shared and not self._servers:
+                    await self.tools.room_for_items.acquire()
+                running = servers[server] = RunningServer(server, self.tools.variables)
+        await running.started()
+        return running
+
+    async def _listed(self, server: McpServer) -> list[ServerTool]:
+        """Returns a server's tools. The list is kept like a result, so that a run that is repeated needs no server."""
+
+        async def listed() -> ToolResult:
+            running = await self.server(server)
+            return ToolResult("", msgspec.json.encode(running.tools).decode(), "mcp")
+
+        source = server.specified()
+        kept = await self.keep("mcp", {"tools_of": source}, listed, is_of_item=False)
+        return [ServerTool(server, tool, source) for tool in _LISTED.decode(str(kept.content))]
+
+
+class ServerTool:
+    """One tool of a server. `source`: what decides its results beside the arguments."""
+
+    def __init__(self, server: McpServer, declared: Tool, source: Mapping[str, Any]) -> None:
+        self.server = server
+        self.source = source
+        self.name = declared.name
+        self.declared = declared
+
+
+class Offer:
+    """Tools that are offered to a model, and the results of its calls of them."""
+
+    def __init__(self, box: Toolbox, by_name: Mapping[str, FunctionTool | ServerTool]) -> None:
+        self._box = box
+        self._by_name = by_name
+
+    def __repr__(self) -> str:
+        return f"<Offer {', '.join(self._by_name)}>"
+
+    @property
+    def declared(self) -> tuple[Tool, ...]:
+        """The tools as a model reads them."""
+        return tuple(each.declared for each in self._by_name.values())
+
+    async def result(self, call: ToolCall) -> ToolResult:
+        """Returns the result of a model's call, the kept one if there is one."""
+        tool = self._by_name.get(call.name)
+        if tool is None:
+            names = ", ".join(self._by_name) or "none"
+            result = failed(call.name, f"there is no tool {call.name!r}; there are: {names}")
+        else:
+            try:
+                source, work = self._work(tool, call.arguments)
+            except WrongArguments as error:
+                result = failed(call.name, str(error))
+            else:
+                arguments = msgspec.json.decode(call.arguments.strip() or "{}")
+                question = {"source": source, "arguments": arguments}
+                question["count"] = self._box.count({"tool": tool.name, **question})
+                result = await self._box.keep(tool.name, question, work, is_of_item=True)
+        return structs.replace(result, id=call.id, name=call.name)
+
+    def _work(self, tool: FunctionTool | ServerTool, text: str) -> tuple[Any, Callable[[], Awaitable[ToolResult]]]:
+        """Returns what decides the result beside the arguments, and what makes it. Raises WrongArguments."""
+        if isinstance(tool, ServerTool):
+            try:
+                arguments = msgspec.json.decode(text.strip() or "{}", type=dict[str, Any])
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                raise WrongArguments(f"wrong arguments: {error}. {expected(tool.declared)}") from error
+            return tool.source, lambda: self._called(tool, arguments)
+        bound = tool.arguments(text)
+        return self._box.tools.source_of(tool.function), lambda: self._carried_out(tool, bound.args, bound.kwargs)
+
+    async def _carried_out(self, tool: FunctionTool, args: Any, kwargs: Any) -> ToolResult:
+        tools, function = self._box.tools, tool.function
+
+        def call() -> Any:
+            value = function(*args, **kwargs)
+            return value if isawaitable(value) else content_of(value)
+
+        try:
+            if iscoroutinefunction(function):
+                content = content_of(await tools.workers.task(tool.name, function(*args, **kwargs), tools.time_limit_s))
+            else:
+                content = await tools.workers.thread(tool.name, call, tools.time_limit_s)
+            return ToolResult("", content, tool.name)
+        except OverTime as error:
+            return failed(tool.name, str(error))
+        except (Stopped, LocalFault):
+            raise
+        except Exception as error:  # noqa: BLE001 (an author's code: whatever it raises is the tool's result)
+            return raised(tool.name, error)
+
+    async def _called(self, tool: ServerTool, arguments: dict[str, Any]) -> ToolResult:
+        tools, running = self._box.tools, await self._box.server(tool.server)
+        try:
+            result: ToolResult = await tools.workers.task(
+                tool.name, running.call(tool.name, arguments), tools.time_limit_s
+            )
+        except OverTime as error:
+            return failed(tool.name, str(error))
+        return result
+
+
+def _by_name(tools: Sequence[Any]) -> dict[str, Any]:
+    by_name: dict[str, Any] = {}
+    for tool in tools:
+        if tool.name in by_name:
+            raise BenchmarkDefect(f"tools: two are called {tool.name}: name each differently")
+        by_name[tool.name] = tool
+    return by_name
