@@ -80,12 +80,14 @@ NAMES = [
     "judge",
     "key_in",
     "match",
+    "mcp",
     "numeric",
     "open_sink",
     "parameter",
     "regex",
     "request_of",
     "system",
+    "tool_loop",
     "user",
 ]
 

@@ -112,6 +112,10 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         reply = await ask(self.call(item, ask.options, ask.pair))
         yield await judged(items, item.data, reply, ask)
 
+    async def close(self) -> None:
+        if self._asked is not None and isinstance(self._asked.task, StepsTask):
+            await self._asked.task.toolset.close()
+
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
         items = self.items(None)
         if isinstance(items.task, StepsTask):

@@ -9,21 +9,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from inspect import iscoroutine
-from typing import Any, NoReturn, Protocol, TypeVar, cast
+from typing import Any, Literal, NoReturn, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
-from ...engine.call import TRIAL_MAX, Call, Reply
-from ...engine.content import Native, Tool
+from ...engine.call import TRIAL_MAX, Call, Message, Outcome, Reply
+from ...engine.content import Native, Tool, ToolCall, ToolResult
 from ...engine.fault import LocalFault, Stopped
+from ...providers.tool_results import PROVIDER as TOOL
+from ...providers.tool_results import result_of
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
 from ..evaluation.door.defect import BenchmarkDefect
+from ..tools.toolbox import AnyTool, Kept, Offer, Toolbox, ToolSet
 from .messages import Said, messages_in
 from .records import Record
-from .rows import shown
+from .rows import canonical, shown
 from .transcript import TranscriptWriter
 
 STEPS_EXCEEDED = "steps_exceeded"
@@ -55,6 +58,10 @@ class StepRules(Struct, frozen=True):
     """The other models, by the names that its code gives them."""
     parameters: Mapping[str, Any]
     """The parameters of all calls to the model under test."""
+    tools: ToolSet
+    """Its tools."""
+    name: str
+    """The benchmark's name."""
 
 
 class Closable(Protocol):
@@ -117,6 +124,28 @@ class StepAsk:
         ask.begin(talk)`, and `reply = await later`. It belongs to the item, which ends after it."""
         return self._ask.begin(cast(Coroutine[Any, Any, _T], work) if iscoroutine(work) else self(work, **options))  # type: ignore[arg-type]
 
+    async def offer(self, tools: Sequence[AnyTool] | None = None) -> Offer:
+        """Returns tools as they are offered to a model (None: those of the benchmark): `await ask(talk,
+        tools=offer.declared)`."""
+        self._check()
+        box = self.held(self._rules.tools, lambda: Toolbox(self._rules.tools, self._kept))
+        try:
+            return await box.offer(tools)
+        except BenchmarkDefect as error:
+            self._end(error)
+
+    async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]:
+        """Carries out a model's calls of tools, all at once, and returns a message with each result, in their order."""
+        self._check()
+        results = [(call, self._ask.begin(offer.result(call))) for call in calls]
+        messages = []
+        for call, result in results:
+            # The awaiting code may be cancelled, but the tool has begun: its result is kept.
+            kept = await asyncio.shield(result)
+            self.transcript.add_tool(call, kept.result, replayed=kept.is_replayed, seconds=kept.seconds)
+            messages.append(Message("tool", (kept.result,)))
+        return messages
+
     def held(self, owner: object, make: Callable[[], _Closable]) -> _Closable:
         """Returns what the item holds for an owner, such as the toolbox of a sequence of tools: made at the first
         request, and closed (`await it.close()`) when the item ends, however it ends."""
@@ -176,7 +205,7 @@ class StepAsk:
     def _declared(self, tools: Sequence[Any]) -> tuple[Tool | Native, ...]:
         for tool in tools:
             if not isinstance(tool, Tool | Native):
-                raise TypeError(f"ask: tools: expected ms.Tool, got {shown(tool)}")
+                raise TypeError(f"ask: tools: expected ms.Tool, or functions through ms.tool_loop, got {shown(tool)}")
         return tuple(tools)
 
     def _sample(self, call: Call, sample: int | None) -> int:
@@ -198,15 +227,33 @@ class StepAsk:
 
     async def _sent(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> Reply:
         at = self.transcript.begin(call, role, parameters, sample)
-        of = "subject" if role == "subject" else "judge"
+        of: Literal["subject", "judge"] = "subject" if role == "subject" else "judge"
+        outcome = await self._outcome(call, of)
+        self.transcript.end(at, outcome)
+        return self._reply(outcome, of)
+
+    async def _kept(
+        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool
+    ) -> Kept:
+        """Returns a tool's result from the store, else that of its work, once it is stored like an answer."""
+        whole = {"benchmark": self._rules.name, **question}
+        if is_of_item:
+            whole |= {"pair": str(self._ask.pair), "item": self.item}
+        outcome = await self._outcome(Call(f"{TOOL}/{name}", canonical(whole).decode(), tag=work), "tool")
+        reply = self._reply(outcome, "tool")
+        seconds = None if outcome.latency_ms is None or outcome.cached else round(outcome.latency_ms / 1000, 3)
+        return Kept(result_of(reply), outcome.cached, seconds)
+
+    async def _outcome(self, call: Call, role: Literal["subject", "judge", "tool"]) -> Outcome:
         try:
-            outcome = await self._ask.outcome(call, role=of)  # type: ignore[arg-type]
+            return await self._ask.outcome(call, role=role)
         except (Stopped, LocalFault) as error:
             self.ended = self.ended or ItemEnded(error)
             raise self.ended from error
-        self.transcript.end(at, outcome)
+
+    def _reply(self, outcome: Outcome, role: Literal["subject", "judge", "tool"]) -> Reply:
         if outcome.failure is not None:
-            raise CallFailed(call, of, 1, outcome.failure)  # type: ignore[arg-type]
+            raise CallFailed(outcome.call, role, 1, outcome.failure)
         assert outcome.reply is not None
         return outcome.reply
 

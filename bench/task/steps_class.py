@@ -16,11 +16,14 @@ from msgspec import field
 
 from ...engine.call import Call
 from ...metrics.task.trials import Combine
+from ...wiring import Settings
 from ..evaluation.data.data_rows import Data
+from ..evaluation.door.defect import BenchmarkDefect
+from ..tools.toolbox import TIME_LIMIT_S, ToolSet
 from .prompts import Input
 from .rows import TaskError, TaskRow, shown
 from .scorers import Function, Score
-from .source import source_of_class
+from .source import source_of, source_of_class
 from .steps_ask import StepAsk, StepRules
 from .task import AnyScorer, Task
 
@@ -43,7 +46,9 @@ class Benchmark:
     models: Mapping[str, str] = MappingProxyType({})
     """Other models that `run` asks, by the name that it gives them: `{"user": "openai/gpt-6.2-sol"}`."""
     tools: Sequence[Any] = ()
-    """The tools, for `ask(…, tools=self.tools)` and `ms.tool_loop`."""
+    """The tools, for `ms.tool_loop`: functions, and servers of `ms.mcp`."""
+    tool_time_limit_s: float = TIME_LIMIT_S
+    """The most seconds of one call of a tool; a call that takes longer is abandoned, and its result says so."""
     trials: int = 1
     """How often each row is run."""
     combine: Combine = "mean"
@@ -79,7 +84,7 @@ class Benchmark:
 
 _FIELDS = tuple(name for name in Benchmark.__annotations__)
 # These stand in a StepsTask under the same name.
-_SAME = tuple(name for name in _FIELDS if name != "tools")
+_SAME = tuple(name for name in _FIELDS if name not in ("tools", "tool_time_limit_s"))
 
 
 class Method(Function, frozen=True):
@@ -109,9 +114,11 @@ class StepsTask(Task, frozen=True, kw_only=True):
     author: the benchmark as its author wrote it.
     steps_max: the most calls of an item.
     models: the other models, by the names that `run` gives them.
+    toolset: its tools.
     """
 
     author: Benchmark
+    toolset: ToolSet
     prompt: str = ""
     steps_max: int = Benchmark.steps_max
     models: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +140,7 @@ class StepsTask(Task, frozen=True, kw_only=True):
 
     def rules(self) -> StepRules:
         """Returns what `ask` must know of the benchmark."""
-        return StepRules(self.steps_max, self.models, self.parameters())
+        return StepRules(self.steps_max, self.models, self.parameters(), self.toolset, str(self.name))
 
     def other_calls(self) -> Iterator[Call]:
         """Yields a call to each model that `run` asks beside the one under test."""
@@ -161,10 +168,17 @@ def steps_task(declared: Benchmark | type[Benchmark], name: str | None = None) -
     _check(declared, where)
     fields = {each: getattr(declared, each) for each in _SAME}
     fields["models"] = dict(declared.models)
+    fields["name"] = declared.name or name or kind.__name__
     scoring: Any = declared.score
     try:
-        return StepsTask(author=declared, score=scoring, **{**fields, "name": declared.name or name or kind.__name__})
-    except TaskError as error:
+        tools = ToolSet(
+            declared.tools,
+            time_limit_s=declared.tool_time_limit_s,
+            variables=Settings().variables,
+            source_of=lambda function: source_of(function)["sha256"],
+        )
+        return StepsTask(author=declared, toolset=tools, score=scoring, **fields)
+    except (TaskError, BenchmarkDefect) as error:
         raise TaskError(f"{where}: {error}") from error
 
 

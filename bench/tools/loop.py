@@ -6,23 +6,22 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...engine.call import Message, Reply
-from ...engine.content import Tool, ToolResult
+from ...engine.content import Tool, ToolCall
 
 if TYPE_CHECKING:
-    from asyncio import Task
-
-    from .toolbox import AnyTool, Toolbox
+    from .toolbox import AnyTool, Offer
 
 
 class Asking(Protocol):
     """What the loop needs of an item's `ask`."""
 
-    @property
-    def toolbox(self) -> Toolbox: ...
+    async def offer(self, tools: Sequence[AnyTool] | None = None) -> Offer: ...
 
-    def begin(self, work: Coroutine[Any, Any, ToolResult]) -> Task[ToolResult]: ...
+    async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]: ...
 
-    async def __call__(self, messages: Sequence[Any], *, tools: Sequence[Tool], **parameters: Any) -> Reply: ...
+    def __call__(
+        self, messages: Sequence[Any], *, tools: Sequence[Tool], **parameters: Any
+    ) -> Coroutine[Any, Any, Reply]: ...
 
 
 async def tool_loop(
@@ -37,12 +36,11 @@ async def tool_loop(
     one reply run at once, and their results stand in the order of the calls. Each reply is a step of the item, whose
     `steps_max` ends the loop.
     """
-    offer = await ask.toolbox.offer(tools)
+    offer = await ask.offer(tools)
     talk = [*messages]
     while True:
         reply = await ask(talk, tools=offer.declared, **parameters)
         talk.append(reply)
         if not reply.tool_calls:
             return reply, talk
-        results = [ask.begin(offer.result(call)) for call in reply.tool_calls]
-        talk.append(Message("tool", tuple([await each for each in results])))
+        talk += await ask.carry_out(offer, reply.tool_calls)

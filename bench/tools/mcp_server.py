@@ -84,7 +84,9 @@ def mcp(
 class RunningServer:
     """One server, from its start to its end. `variables` are those of this process."""
 
-    def __init__(self, server: McpServer, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, server: McpServer, variables: Mapping[str, str], *, started_within_s: float = STARTED_WITHIN_S
+    ) -> None:
         self.server = server
         self.tools: tuple[Tool, ...] = ()
         """Its tools, by the names that models see, once it has started."""
@@ -92,6 +94,7 @@ class RunningServer:
         """Whether it ended by itself, or never started."""
         self._names: dict[str, str] = {}
         self._variables = variables
+        self._started_within_s = started_within_s
         self._closing = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by its owner)
@@ -103,11 +106,11 @@ class RunningServer:
 
     async def started(self) -> None:
         """Returns once the server has listed its tools. Raises LocalFault if it does not."""
-        await asyncio.wait([self._client], timeout=STARTED_WITHIN_S)
+        await asyncio.wait([self._client], timeout=self._started_within_s)
         if not self._client.done():
             words = self._last_words()
             await self.close()
-            raise LocalFault(f"{self.server} listed no tools in {STARTED_WITHIN_S:g} s{words}")
+            raise LocalFault(f"{self.server} listed no tools in {self._started_within_s:g} s{words}")
         self._client.result()
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -124,7 +127,9 @@ class RunningServer:
         except Exception as error:  # noqa: BLE001 (whatever a server wrote)
             return failed(name, f"{self.server}: {_line_of(error)}")
         else:
-            content = content_of([_part(each) for each in result.content] or [_json(result.structured_content)])
+            parts = [_part(each) for each in result.content] or [_json(result.structured_content)]
+            texts = [each for each in parts if isinstance(each, str)]
+            content = content_of("\n".join(texts) if len(texts) == len(parts) else parts)
             return ToolResult("", content, name, is_error=bool(result.is_error))
         self.has_ended = True
         return failed(name, f"{self.server} ended before it answered{self._last_words()}")

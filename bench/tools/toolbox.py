@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ...engine.content import Tool, ToolCall, ToolResult
 from ...engine.fault import LocalFault, Stopped
@@ -32,13 +32,24 @@ ITEMS_WITH_SERVERS_MOST = 16
 _LISTED = msgspec.json.Decoder(tuple[Tool, ...])
 
 
+class Kept(Struct, frozen=True):
+    """The result of a tool."""
+
+    result: ToolResult
+    """The result."""
+    is_replayed: bool = False
+    """Whether it was stored before, so that the tool was not carried out."""
+    seconds: float | None = None
+    """How long it took; None: not measured."""
+
+
 class Keep(Protocol):
     """Keeps results: returns the stored result of a question, else that of `work`, once it is stored. `is_of_item`:
     whether the question is asked by this item alone."""
 
     async def __call__(
         self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool
-    ) -> ToolResult: ...
+    ) -> Kept: ...
 
 
 class ToolSet:
@@ -146,7 +157,7 @@ class Toolbox:
 
         source = server.specified()
         kept = await self.keep("mcp", {"tools_of": source}, listed, is_of_item=False)
-        return [ServerTool(server, tool, source) for tool in _LISTED.decode(str(kept.content))]
+        return [ServerTool(server, tool, source) for tool in _LISTED.decode(str(kept.result.content))]
 
 
 class ServerTool:
@@ -174,23 +185,19 @@ class Offer:
         """The tools as a model reads them."""
         return tuple(each.declared for each in self._by_name.values())
 
-    async def result(self, call: ToolCall) -> ToolResult:
+    async def result(self, call: ToolCall) -> Kept:
         """Returns the result of a model's call, the kept one if there is one."""
         tool = self._by_name.get(call.name)
         if tool is None:
             names = ", ".join(self._by_name) or "none"
-            result = failed(call.name, f"there is no tool {call.name!r}; there are: {names}")
-        else:
-            try:
-                source, work = self._work(tool, call.arguments)
-            except WrongArguments as error:
-                result = failed(call.name, str(error))
-            else:
-                arguments = msgspec.json.decode(call.arguments.strip() or "{}")
-                question = {"source": source, "arguments": arguments}
-                question["count"] = self._box.count({"tool": tool.name, **question})
-                result = await self._box.keep(tool.name, question, work, is_of_item=True)
-        return structs.replace(result, id=call.id, name=call.name)
+            return _named(call, Kept(failed(call.name, f"there is no tool {call.name!r}; there are: {names}")))
+        try:
+            source, work = self._work(tool, call.arguments)
+        except WrongArguments as error:
+            return _named(call, Kept(failed(call.name, str(error))))
+        question = {"source": source, "arguments": msgspec.json.decode(call.arguments.strip() or "{}")}
+        question["count"] = self._box.count({"tool": tool.name, **question})
+        return _named(call, await self._box.keep(tool.name, question, work, is_of_item=True))
 
     def _work(self, tool: FunctionTool | ServerTool, text: str) -> tuple[Any, Callable[[], Awaitable[ToolResult]]]:
         """Returns what decides the result beside the arguments, and what makes it. Raises WrongArguments."""
@@ -232,6 +239,10 @@ class Offer:
         except OverTime as error:
             return failed(tool.name, str(error))
         return result
+
+
+def _named(call: ToolCall, kept: Kept) -> Kept:
+    return structs.replace(kept, result=structs.replace(kept.result, id=call.id, name=call.name))
 
 
 def _by_name(tools: Sequence[Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .judges import Judges
 from .outside import CallCosts, Outside
 from .record import StepRecord, failed_call
 
-Role = Literal["subject", "judge", "search", "page"]
+Role = Literal["subject", "judge", "search", "page", "tool"]
 SEARCH_COUNT = 20
 _T = TypeVar("_T")
 
@@ -47,7 +47,7 @@ class CallFailed(StepFailed):
         self.call = call
         """The call that failed."""
         self.role = role
-        """The call's role: `subject`, `judge`, `search` or `page`."""
+        """The call's role: `subject`, `judge`, `search`, `page` or `tool`."""
         self.failure = failure
         """The failure: what happened, and what to do."""
 
@@ -102,9 +102,11 @@ class Ask:
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
         return await asyncio.shield(self.begin(self._send(call, role, at)))
 
-    async def outcome(self, call: Call, *, role: Literal["subject", "judge"], step: int | None = None) -> Outcome:
-        """Sends one call to a model and returns its outcome, a failure too, for code that handles failures itself,
-        with which it is cancelled."""
+    async def outcome(
+        self, call: Call, *, role: Literal["subject", "judge", "tool"], step: int | None = None
+    ) -> Outcome:
+        """Sends one call to a model or a tool and returns its outcome, a failure too, for code that handles failures
+        itself, with which it is cancelled."""
         # No task: the call is in its lane's queue before those of work that was begun just now, as of the next step.
         return await self._outcome(call, role, self._checked(call, role, step))
 
@@ -204,7 +206,9 @@ class Ask:
             self._ends.setdefault(step, error)
             raise
         spent = self._spent(step)
-        if role == "subject":
+        if role == "tool":
+            spent.add_tool(outcome)
+        elif role == "subject":
             spent.add_answer(outcome)
         else:
             spent.add_judgement(outcome)

@@ -248,6 +248,9 @@ class ItemBenchmark(Generic[_Record]):
         none. A `ListedRun` is all that `verify` needs: it asks for no `items` and for no `check`."""
         return None
 
+    async def close(self) -> None:
+        """Closes what the items of a run share, such as a server of tools. No item is under way then."""
+
     def check(self, record: _Record, item: Item) -> Wrong:
         """Returns what is wrong with a record, for `verify`: a sentence or several; None: nothing."""
         return None

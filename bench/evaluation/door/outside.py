@@ -150,6 +150,10 @@ class CallCosts(Struct):
         self.judge.add(outcome)
         self.cost_judge = known_sum(self.cost_judge, outcome.cost)
 
+    def add_tool(self, outcome: Outcome) -> None:
+        """Adds a tool's result, which costs nothing."""
+        self._add((outcome.key,), None)
+
     def add_search(self, results: Found) -> None:
         self._add(results.keys, results.cost)
         self.cost_search = known_sum(self.cost_search, results.cost)

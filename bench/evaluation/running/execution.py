@@ -156,7 +156,10 @@ async def _send(
                 engine.scheduler.routes.of(lane).lane.note_cut(done.cut[lane])
             item = "" if benchmark.has_calls else benchmark.unit
             with watch(engine, prepared.total, done.count(), item) as progress:
-                end.stops = await send_items(prepared, engine, folder, done, progress.item_ended)
+                try:
+                    end.stops = await send_items(prepared, engine, folder, done, progress.item_ended)
+                finally:
+                    await benchmark.close()
     except BenchmarkDefect as defect:
         return end, defect
     return end, None
