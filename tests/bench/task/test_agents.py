@@ -3,8 +3,6 @@ once, and each tool is called once."""
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -119,7 +117,9 @@ def made(home: Path, provider: Provider, *more: str, out: str = "run") -> Done:
     return run_command(home, "run", "agent.py", "--model", "sim/tools", *where, *more)
 
 
-def test_a_snapshot_repeats_an_agent_without_a_network_and_without_its_tools(provider: Provider, tmp_path: Path) -> None:
+def test_a_snapshot_repeats_an_agent_without_a_network_and_without_its_tools(
+    provider: Provider, tmp_path: Path
+) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     assert made(tmp_path, provider).code == 0
     before, calls = (tmp_path / "done.txt").read_text(), provider.calls()
@@ -152,7 +152,8 @@ def test_another_run_has_the_kept_results_until_the_function_is_changed(provider
 
 def test_tools_made_for_an_item_and_steps_beyond_the_most_are_as_elsewhere(provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(
-        "import millstream as ms\n\nclass Own(ms.Benchmark):\n    data = [{'id': 'a', 'word': 'x'}]\n    steps_max = 2\n"
+        "import millstream as ms\n\nclass Own(ms.Benchmark):\n    data = [{'id': 'a', 'word': 'x'}]\n"
+        "    steps_max = 2\n"
         "    async def run(self, item, ask):\n        def spell(word: str) -> str:\n            return item['word']\n"
         "        for _ in range(item.get('times', 1)):\n"
         "            reply, _ = await ms.tool_loop(ask, [ms.user('spell it')], [spell], max_tokens=90)\n"

@@ -107,7 +107,8 @@ def test_a_server_from_a_registry_lists_its_tools_and_answers() -> None:
             assert set((tool.parameters or {})["properties"]) == {"source_timezone", "time", "target_timezone"}
             asked = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
             result = await called(offer, "convert_time", json.dumps(asked))
-            assert not result.is_error and json.loads(str(result.content))["target"]["datetime"].endswith("21:00:00+09:00")
+            assert json.loads(str(result.content))["target"]["datetime"].endswith("21:00:00+09:00")
+            assert not result.is_error
             wrong = await called(offer, "convert_time", json.dumps(asked | {"time": "noon"}))
             assert wrong.is_error and "Invalid time format" in str(wrong.content)
             assert (await called(offer, "convert_time", '["noon"]')).is_error
@@ -224,7 +225,7 @@ def test_a_server_ends_with_the_task_that_is_cancelled(own: str) -> None:
 
     async def cancelled() -> None:
         task = asyncio.create_task(asked())
-        while not pids:
+        while not pids:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -179,7 +179,7 @@ def test_a_tool_that_hangs_is_abandoned_after_its_limit_and_counted(caplog: pyte
         await toolset.close()
         assert "0.1 s and were abandoned: hangs 1, sleeps 1; 1 of them still run" in caplog.text
         go_on.set()
-        while toolset.workers.still_running:
+        while toolset.workers.still_running:  # noqa: ASYNC110 (a thread ends)
             await asyncio.sleep(0.001)
 
     asyncio.run(carried_out())
@@ -196,7 +196,7 @@ def test_abandoned_threads_are_bounded_and_do_not_take_the_place_of_others() -> 
         with pytest.raises(LocalFault, match="2 calls of tools ran over their time limit and still run"):
             await workers.thread("waits", go_on.wait, 0.01)
         go_on.set()
-        while workers.still_running:
+        while workers.still_running:  # noqa: ASYNC110 (a thread ends)
             await asyncio.sleep(0.001)
         assert await workers.thread("returns", lambda: "value", 5.0) == "value"
 
