@@ -117,9 +117,10 @@ reliability: tools ## docs/reliability.md and the table of the README, from what
 mutation: tools ## small changes to the heart of the program, each against its tests (ARGS="--each 3 engine/key.py"; about an hour)
 	@$(PY) .ci/mutation.py $(ARGS)
 
-intervals: tools ## how often confidence intervals hold the truth, simulated: the tables of docs/intervals.md (some 10 minutes)
+intervals: tools ## how often confidence intervals hold the truth, simulated: the tables of docs/intervals.md (some 15 minutes)
 	@MILLSTREAM_TORTURE=long $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
-		tests/metrics/statistics/test_coverage.py tests/metrics/statistics/test_coverage_of_shares.py -k hold
+		tests/metrics/statistics/test_coverage.py tests/metrics/statistics/test_coverage_of_shares.py \
+		tests/metrics/statistics/test_coverage_of_figures.py -k hold
 
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_TORTURE=long MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \

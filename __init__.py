@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from .bench.evaluation.door.label import Label as Label
     from .bench.evaluation.door.label import LabelChoice as LabelChoice
     from .bench.evaluation.door.record import Record as Record
+    from .bench.task.choices import choice as choice
+    from .bench.task.figures import auroc as auroc
+    from .bench.task.figures import calibration_error as calibration_error
+    from .bench.task.figures import f1 as f1
+    from .bench.task.figures import pass_at as pass_at
     from .bench.task.judge import judge as judge
     from .bench.task.messages import assistant as assistant
     from .bench.task.messages import system as system
     from .bench.task.messages import user as user
     from .bench.task.parameters import parameter as parameter
     from .bench.task.result import Evaluation as Evaluation
-    from .bench.task.scorers import choice as choice
     from .bench.task.scorers import match as match
     from .bench.task.scorers import numeric as numeric
     from .bench.task.scorers import regex as regex
@@ -100,13 +104,15 @@ _NAMES = {
     "bench.evaluation.door.item": ("Item",),
     "bench.evaluation.door.label": ("Label", "LabelChoice"),
     "bench.evaluation.door.record": ("Record",),
+    "bench.task.figures": ("auroc", "calibration_error", "f1", "pass_at"),
     "bench.task.judge": ("judge",),
     "bench.task.parameters": ("parameter",),
     "bench.task.result": ("Evaluation",),
-    "bench.task.scorers": ("choice", "match", "numeric", "regex"),
     "bench.task.steps_ask": ("StepAsk",),
     "bench.task.steps_class": ("Benchmark",),
     "bench.task.messages": ("assistant", "system", "user"),
+    "bench.task.choices": ("choice",),
+    "bench.task.scorers": ("match", "numeric", "regex"),
     "bench.task.task": ("Task",),
     "bench.tools.loop": ("tool_loop",),
     "bench.tools.mcp_server": ("mcp",),

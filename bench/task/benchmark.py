@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from msgspec import structs
 
 from ...engine.call import Call, Outcome
@@ -21,7 +23,10 @@ from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.label import Label, Labeller
 from ..evaluation.door.listed_run import ListedRun
 from ..evaluation.door.treatments import specified_pairs
+from ..evaluation.running.scoring import SCORES
 from .asking import QuestionTrial, TaskItems, items_of, judged, record_of
+from .figure_rows import has_functions, with_kept
+from .figures import Figure
 from .files import TaskSource, load_prompts, source_of
 from .forecast import with_judges, with_steps
 from .judging import GradeJudging
@@ -37,6 +42,7 @@ from .task import several
 
 if TYPE_CHECKING:
     from ...report.sections import PageContents
+    from ..evaluation.door.served_rows import ScoredRun
 
 
 class TaskBenchmark(ItemBenchmark[TaskRecord]):
@@ -123,7 +129,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return with_judges(expected, items, run.total)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
-        if not all(name.startswith("score.") for name in error.asked):
+        if not all(name.startswith(("score.", "figures")) for name in error.asked):
             return str(error)
         file = dataset.get("declared", {}).get("file", "FILE")
         return f"{error}, or score its answers anew without a call: {command_text('score', folder, '--task', file)}"
@@ -138,9 +144,18 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         self, records: Iterable[TaskRecord], readings: Any, specification: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
         specification = specification or NO_MANIFEST
+        figures: Mapping[str, Figure] | None = None if self._asked is None else self._asked.task.own_figures()
         if readings.task is not None:
-            records, specification = by_scorers_of(readings.task, records, specification)
-        return scores_in(records, specification, readings)
+            records, specification, figures = by_scorers_of(readings.task, records, specification)
+        return scores_in(records, specification, readings, figures)
+
+    def with_kept(self, part: Mapping[str, Any], run: ScoredRun) -> Mapping[str, Any]:
+        if self._asked is not None or run.readings.task is not None or not has_functions(run.specification):
+            return part
+        kept: Any = None
+        with suppress(OSError, ValueError):  # a file that is not there or is damaged holds nothing
+            kept = orjson.loads((run.folder / SCORES).read_bytes())
+        return with_kept(part, kept, self.scores_name(run.specification))
 
     def scores_name(self, specification: Mapping[str, Any] | None) -> str:
         return str((specification or NO_MANIFEST)["task"])

@@ -13,9 +13,11 @@ from typing import Any
 from msgspec import structs
 
 from ...engine.near_names import nearest
+from .choices import choice
+from .figures import figures_from
 from .judge import judge
 from .rows import TaskError, shown
-from .scorers import choice, match, numeric, regex
+from .scorers import match, numeric, regex
 from .task import AnyScorer, Task
 
 _SCORERS: Mapping[str, Callable[..., AnyScorer]] = {
@@ -49,6 +51,8 @@ def task_from(table: Mapping[str, Any], where: str) -> Task:
         raise TaskError(f"{where}: expected stands in the table of its scorer where score is a table")
     scoring = _scoring(score, f"{where}: score")
     try:
+        if isinstance(fields.get("figures"), Mapping):
+            fields["figures"] = figures_from(fields["figures"])
         return Task(**fields, score=scoring)
     except TaskError as error:
         raise TaskError(f"{where}: {error}") from error

@@ -104,7 +104,14 @@ def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, An
         "trials": task.trials,
         **json_of(task.specified()),
         "score": {name: scorer.describe() for name, scorer in task.scorers().items()},
+        **figures_described(task),
     }
+
+
+def figures_described(task: Task) -> dict[str, Any]:
+    """Returns what decides a task's figures, under `figures`; empty without any."""
+    described = {name: figure.describe() for name, figure in task.own_figures().items()}
+    return {"figures": described} if described else {}
 
 
 def items_digest(digests: Mapping[str, str]) -> str:

@@ -20,10 +20,10 @@ from .records import Record
 
 
 class ScoreFigure(Struct, frozen=True):
-    """A mean score over items, and its 95% interval."""
+    """A mean score over items, or a figure over all answers, and its 95% interval."""
 
     mean: float | None
-    """The mean of the items' scores; None: there is no score."""
+    """The mean of the items' scores, or a figure over all answers; None: there is none."""
     low: float | None = None
     """The lower end of the interval; None: there is none, and `note` says why."""
     high: float | None = None
@@ -49,6 +49,8 @@ class ModelResult(Struct, frozen=True):
     """Every score by its name, if there are several."""
     groups: Mapping[str, ScoreFigure]
     """The main score by group."""
+    figures: Mapping[str, ScoreFigure]
+    """The figures over all answers by name, if the task has any."""
     answers: int
     """The number of answers."""
     without_score: int
@@ -130,6 +132,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             yield f"  {model:{width}}  {result.score}  ({result.score.items:,} items, {result.answers:,} answers{left})"
             for group, figure in result.groups.items():
                 yield f"    {group}: {figure} ({figure.items:,} items)"
+            for name, figure in result.figures.items():
+                yield f"  {model:{width}}  {name} {figure}"
         yield from (f"  {pair}" for pair in self.pairs)
         yield from (f"  {remark}" for result in self.models.values() for remark in result.remarks)
         yield from (f"  {sentence}" for sentence in self.unmeasured)
@@ -156,6 +160,7 @@ def _model(entry: Mapping[str, Any]) -> ModelResult:
         score=_figure({**entry, "items": entry["items_scored"]}),
         scores={name: _figure(each) for name, each in entry.get("scores", {}).items()},
         groups={name: _figure(each) for name, each in entry["groups"].items()},
+        figures={name: _figure(each) for name, each in entry.get("figures", {}).items()},
         answers=entry["answers"],
         without_score=entry["answers_without_score"],
         remarks=tuple(entry["remarks"]),
@@ -164,7 +169,7 @@ def _model(entry: Mapping[str, Any]) -> ModelResult:
 
 def _figure(entry: Mapping[str, Any]) -> ScoreFigure:
     low, high = entry["ci95"]
-    return ScoreFigure(entry["mean"], low, high, entry["items"], entry["ci95_note"])
+    return ScoreFigure(entry.get("mean", entry.get("value")), low, high, entry["items"], entry["ci95_note"])
 
 
 def _pair(row: Mapping[str, Any]) -> PairResult:

@@ -16,6 +16,8 @@ from ...metrics.task.trials import ReadingRules
 from ...report.interval_text import interval_cell
 from ..evaluation.door.treatments import pairs_in
 from .declared import scorers_from
+from .figure_rows import FigureRows
+from .figures import Figure, figures_from
 from .options import Readings
 from .records import Record
 from .recount import model_answers
@@ -46,8 +48,16 @@ def own_readings(readings: Readings, task: Task) -> Readings:
     return structs.replace(readings, combine=readings.combine or task.combine)
 
 
-def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings: Readings) -> dict[str, Any]:
-    """Returns the contents of scores.json for a task's records under these readings."""
+def scores_in(
+    records: Iterable[Record],
+    specified: Mapping[str, Any],
+    readings: Readings,
+    figures: Mapping[str, Figure] | None = None,
+) -> dict[str, Any]:
+    """Returns the contents of scores.json for a task's records under these readings. `figures`: the task's own; None:
+    as far as the specification holds them."""
+    if figures is None:
+        figures = figures_from(specified.get("figures", {}))
     pairs = pairs_in(specified)
     rules = ReadingRules(
         combine=readings.combine or "mean",
@@ -55,7 +65,11 @@ def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings:
         within=bounds_of(specified["score"]),
         items=specified["items"],
     )
-    part = scores_of(model_answers(records, pairs, specified["trials"]), rules)
+    rows = FigureRows(figures, _main_scorer(specified["score"]), next(iter(specified["score"])))
+    models = model_answers(rows.gathered(records), pairs, specified["trials"])
+    part = scores_of(models, rules)
+    for name, entries in rows.entries(pairs, models, rules).items():
+        part["models"][name]["figures"] = entries
     has_trials = any(entry["trials"] > 1 for entry in part["models"].values())
     remarks = [_COMBINED[rules.combine]] if has_trials and rules.combine in _COMBINED else []
     remarks += [remark for entry in part["models"].values() for remark in entry["remarks"]]
@@ -70,12 +84,16 @@ def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings:
 def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:
     """Returns the least and the largest possible main score, by a manifest's description of scorers; None if not known,
     as for a function."""
-    main = next(iter(described.items()))
+    scorer = _main_scorer(described)
+    return None if scorer is None else scorer.within
+
+
+def _main_scorer(described: Mapping[str, Mapping[str, Any]]) -> AnyScorer | None:
+    """Returns the main scorer by a manifest's description of scorers; None for a function."""
     try:
-        scorer: AnyScorer = next(iter(scorers_from(dict([main])).values()))
+        return next(iter(scorers_from(dict([next(iter(described.items()))])).values()))
     except TaskError:
         return None
-    return scorer.within
 
 
 def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -90,7 +108,7 @@ def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def figure_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the texts of an entry under FIGURES."""
-    mean = entry.get("mean")
+    mean = entry.get("mean", entry.get("value"))
     return ("-" if mean is None else f"{mean:.3f}", interval_cell(entry, 3) if entry else "-")
 
 

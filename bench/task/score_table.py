@@ -16,6 +16,7 @@ from msgspec import UNSET, structs
 from ...engine.call import Reply
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.text import table
+from .figures import Figure
 from .files import load_task
 from .judge import Judge
 from .options import split_name
@@ -30,13 +31,14 @@ from .task import AnyScorer
 
 def by_scorers_of(
     word: str, records: Iterable[Record], specification: Mapping[str, Any]
-) -> tuple[Iterator[Record], Mapping[str, Any]]:
-    """Returns the records with scores by another task's scorers, and the specification with these. `word` is the value
-    of `--task`."""
+) -> tuple[Iterator[Record], Mapping[str, Any], Mapping[str, Figure]]:
+    """Returns the records with scores by another task's scorers, the specification with these, and the task's figures.
+    `word` is the value of `--task`."""
     # A file that no longer reads one of the run's parameters may score it all the same.
-    scorers = load_task(*split_name(word), Parameters(specification.get("set"))).task.scorers()
-    described = {name: scorer.describe() for name, scorer in scorers.items()}
-    return rescored(records, scorers, specification["score"]), {**specification, "score": described}
+    task = load_task(*split_name(word), Parameters(specification.get("set"))).task
+    scorers = task.scorers()
+    described = {"score": {name: scorer.describe() for name, scorer in scorers.items()}}
+    return rescored(records, scorers, specification["score"]), {**specification, **described}, task.own_figures()
 
 
 def rescored(
@@ -91,9 +93,16 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         for model, of_model in part["models"].items()
         for scorer, entry in of_model.get("scores", {}).items()
     ]
+    figures = [
+        (model, figure, *figure_cells(entry), f"{entry['items']:,}")
+        for model, of_model in part["models"].items()
+        for figure, entry in of_model.get("figures", {}).items()
+    ]
     parts = [f"{source}: {name}", table(rows)]
     if named:
         parts.append(table([("model", "score", "mean", *FIGURES[1:]), *named]))
+    if figures:
+        parts.append(table([("model", "figure", "value", *FIGURES[1:], "items"), *figures]))
     if groups:
         parts.append(table([("model", "group", *FIGURES, "items"), *groups]))
     return "\n".join((*parts, *part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"]))

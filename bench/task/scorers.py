@@ -1,7 +1,7 @@
 """Scorers: rules that read an answer's text and score it.
 
-Has `match`, `regex`, `choice`, `numeric` and functions as scorers; `judge` asks a model. An answer that a scorer can't
-read has no score and counts as silence, never as wrong.
+Has `match`, `regex`, `numeric` and functions as scorers; `choice` reads letters, `judge` asks a model. An answer that a
+scorer can't read has no score and counts as silence, never as wrong.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from msgspec import Struct
 from ...engine.call import Reply
 from ...metrics.statistics.intervals import Bounds
 from ...metrics.task.trials import FUNCTION_RAISED
-from .letters import letter_in
 from .numbers import Decimal, NumberRead, Which, number_in
 from .rows import TaskError, TaskRow, shown
 from .source import source_of
-from .template import LETTERS, Template, template
+from .template import Template, template
 from .texts import is_anywhere, is_at_end, is_at_start, normalised
 
 ScoreFunction: TypeAlias = Callable[[Reply, dict[str, Any]], Any]
@@ -66,6 +65,19 @@ class Scorer(Struct, frozen=True):
 
     within: ClassVar[Bounds | None] = (0.0, 1.0)
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether it reads one label in an answer, which `labels` returns."""
+        return False
+
+    def label(self, text: str) -> str:
+        """Returns the label that a text of the task's author names."""
+        return normalised(text)
+
+    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
+        """Returns the row's true label, and that of an answer in which `read` was read."""
+        raise NotImplementedError(type(self).__name__)
+
     def check(self, row: TaskRow) -> None:
         """Raises TaskError if the row lacks a column that scoring needs."""
         self._wanted(row)
@@ -96,6 +108,16 @@ class Match(Scorer, frozen=True):
         stands = _PLACES[self.at]
         return Score(float(any(stands(wanted, text) for wanted in self._wanted(row))))
 
+    @property
+    def has_labels(self) -> bool:
+        return self.at == "all"
+
+    def label(self, text: str) -> str:
+        return text if self.exact else normalised(text)
+
+    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
+        return self._wanted(row)[0], self.label(reply.text)
+
     def _wanted(self, row: TaskRow) -> list[str]:
         wanted = [str(value) for each in self.expected for value in each.alternatives(row)]
         if not self.exact:
@@ -124,50 +146,16 @@ class Regex(Scorer, frozen=True):
             return Score(None, problem="the pattern matches an empty text")
         return Score(Match((self.expected,)).score(Reply(read), row).value, read[:_READ_MAX])
 
+    @property
+    def has_labels(self) -> bool:
+        return self.expected is not None
+
+    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
+        assert self.expected is not None
+        return Match((self.expected,))._wanted(row)[0], normalised(read or "")
+
     def _wanted(self, row: TaskRow) -> object:
         return None if self.expected is None else Match((self.expected,))._wanted(row)
-
-
-class Choice(Scorer, frozen=True):
-    """The scorer that reads the letter of a multiple-choice answer: see `choice`."""
-
-    expected: Template
-    letters: str = "ABCD"
-    options: Template | None = None
-
-    def score(self, reply: Reply, row: TaskRow) -> Score:
-        options, letters = self._options(row)
-        read = letter_in(reply.text, letters, options)
-        if read is None:
-            return Score(None, problem="the answer names no letter for certain")
-        return Score(float(read == self._wanted(row)), read)
-
-    def _options(self, row: TaskRow) -> tuple[tuple[str, ...], str]:
-        if self.options is None:
-            return (), self.letters
-        options = tuple(map(str, self.options.alternatives(row)))
-        if not 2 <= len(options) <= len(LETTERS):
-            raise TaskError(f"score: expected 2 to {len(LETTERS)} options in {row.where}, got {len(options)}")
-        return options, LETTERS[: len(options)]
-
-    def _wanted(self, row: TaskRow) -> str:
-        options, letters = self._options(row)
-        values = self.expected.alternatives(row)
-        value = values[0] if len(values) == 1 else values
-        if isinstance(value, int) and not isinstance(value, bool):
-            if 0 <= value < len(letters):
-                return letters[value]
-        elif isinstance(value, str):
-            letter = value.strip().strip("().").upper()
-            if len(letter) == 1 and letter in letters:
-                return letter
-            named = [at for at, option in enumerate(options) if normalised(option) == normalised(value)]
-            if len(named) == 1:
-                return letters[named[0]]
-        raise TaskError(
-            f"score: the expected answer of {row.where} is {shown(value)}: give one of the letters {letters}, the "
-            f"place of the right option as a whole number from 0, or the text of one of the options"
-        )
 
 
 class Numeric(Scorer, frozen=True):
@@ -220,7 +208,7 @@ class Function(Scorer, frozen=True):
         try:
             result = self.function(*arguments)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
-            return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{_place_of(error)}: {error}")
+            return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{place_of(error)}: {error}")
         if not isinstance(result, Mapping):
             return _score_of(result)
         parts = {str(name): _score_of(value) for name, value in result.items()}
@@ -275,23 +263,6 @@ def regex(pattern: str, expected: str | None = None, flags: int = 0) -> Regex:
     return Regex(pattern, int(flags), None if expected is None else template(expected, "score"))
 
 
-def choice(expected: str, letters: str = "ABCD", options: str | None = None) -> Choice:
-    """Returns a scorer that gives 1 where the answer chooses the right letter, 0 where it chooses another.
-
-    expected: a template of the right letter. A column that holds a whole number (not a text) is a place, from 0.
-    letters: the letters of the options.
-    options: a template of one column that lists the options, as "{choices}": then there are as many letters as options,
-    and the text of an option stands for its letter, in the data and as a whole answer.
-
-    An answer has a letter where it is a letter ("b", "(B)"), where it states one ("The answer is B"; the last statement
-    counts; `\\boxed{B}`), where its last line is one, or where it begins with one and its mark ("B. Paris") and marks
-    no other. Any other answer cannot be read and has no score.
-    """
-    if not 2 <= len(set(letters)) == len(letters) or not all(letter in LETTERS for letter in letters):
-        raise TaskError(f"choice: letters: expected two or more different capital letters, got {shown(letters)}")
-    return Choice(template(expected, "score"), letters, None if options is None else template(options, "score"))
-
-
 def numeric(
     expected: str,
     *,
@@ -331,7 +302,7 @@ def numeric(
     return Numeric(template(expected, "score"), tolerance, relative, percent, decimal, which)
 
 
-def _place_of(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """Returns ` in task.py line 7`: the last line of the function's own file that the error came through; empty if the
     function was never entered."""
     places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]
@@ -340,17 +311,23 @@ def _place_of(error: BaseException) -> str:
 
 
 def _score_of(value: Any) -> Score:
-    """Returns the score for a function's result: a finite number, True or False, of Python or numpy; a score without
-    value for anything else."""
+    """Returns the score for a function's result; a score without value for anything but a number."""
+    number = number_of(value)
+    return Score(None, problem=f"the score function {number}") if isinstance(number, str) else Score(number)
+
+
+def number_of(value: Any) -> float | str:
+    """Returns a function's result as a number: a finite one, True or False, of Python or numpy; for anything else a
+    sentence's end, such as "gave None"."""
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
     if plain is None:
-        return Score(None, problem="the score function gave None")
+        return "gave None"
     if not isinstance(plain, numbers.Real) or plain != plain or abs(plain) == math.inf:
-        return Score(None, problem=f"the score function gave {shown(value)}, which is no finite number")
+        return f"gave {shown(value)}, which is no finite number"
     size: Any = abs(plain)
     if size > _LARGEST:
-        return Score(None, problem=f"the score function gave {shown(value)}, which is too large for a mean")
-    return Score(float(plain))
+        return f"gave {shown(value)}, which is too large for a mean"
+    return float(plain)
 
 
 def _exact(value: float) -> Any:

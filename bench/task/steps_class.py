@@ -20,6 +20,7 @@ from ...wiring import Settings
 from ..evaluation.data.data_rows import Data
 from ..evaluation.door.defect import BenchmarkDefect
 from ..tools.toolbox import TIME_LIMIT_S, ToolSet
+from .figures import AnyFigure
 from .prompts import Input
 from .rows import TaskError, TaskRow, shown
 from .scorers import Function, Score
@@ -53,6 +54,8 @@ class Benchmark:
     """How often each row is run."""
     combine: Combine = "mean"
     """How the trials of a row combine: `mean`, `majority` or `any`."""
+    figures: Mapping[str, AnyFigure] | None = None
+    """Figures over all items of a model, by name, as of a Task: `{"pass@2": ms.pass_at(2)}`."""
     group: str | None = None
     """The column that groups the rows; None: the column `group`, where there is one."""
     subset: str | None = None

@@ -18,6 +18,7 @@ from ...engine.call import Call
 from ...engine.content import Native, Tool
 from ...metrics.task.trials import Combine
 from ..evaluation.data.data_rows import Data
+from .figures import AnyFigure, Figure, figures_of
 from .judge import Judge
 from .prompts import PromptFunction, Prompts, Shots, prompts
 from .rows import TaskError, shown
@@ -60,6 +61,8 @@ class Task(Struct, frozen=True, kw_only=True):
     trials: how often each row is asked.
     combine: how the trials of a row combine: their "mean"; "majority": 1 where more than half score at least 0.5, else
     0; "any": the best of them.
+    figures: figures over all answers of a model, by name: `f1`, `auroc`, `calibration_error`, `pass_at`, or a function
+    of the list of records that gives a number.
     group: the column that groups the rows; default: the column `group`, where there is one.
     subset: the subset of a Hugging Face folder.
     split: the split of a Hugging Face folder, as "test".
@@ -86,6 +89,7 @@ class Task(Struct, frozen=True, kw_only=True):
     shot_answer: str | None = None
     trials: int = 1
     combine: Combine = "mean"
+    figures: Mapping[str, AnyFigure] | None = None
     group: str | None = None
     subset: str | None = None
     split: str | None = None
@@ -121,7 +125,12 @@ class Task(Struct, frozen=True, kw_only=True):
             if value is not None and not isinstance(value, str):
                 force_setattr(self, name, tuple(value))
         self.prompts()
-        self.scorers()
+        main = next(iter(self.scorers().values()))
+        for name, figure in self.own_figures().items():
+            try:
+                figure.check(main, self.trials)
+            except TaskError as error:
+                raise TaskError(f"figures: {name}: {error}") from error
         for temperature in self.temperatures() or (None,):
             try:
                 Call("any/model", "", temperature=temperature, **self.parameters())
@@ -148,6 +157,10 @@ class Task(Struct, frozen=True, kw_only=True):
             else:
                 raise _no_scorer(scorer)
         return checked
+
+    def own_figures(self) -> dict[str, Figure]:
+        """Returns the figures by name."""
+        return figures_of(self.figures or {})
 
     def temperatures(self) -> tuple[float | None, ...]:
         """Returns the temperatures to ask at; empty: calls set none."""

@@ -284,6 +284,10 @@ class ItemBenchmark(Generic[_Record]):
         else is asked of them; None: `score_lines` or `score_records` reads them. `run` may have no rows yet."""
         return None
 
+    def with_kept(self, part: Mapping[str, Any], run: ScoredRun) -> Mapping[str, Any]:
+        """Returns the scores with what only the run's own program computes, as the run's scores.json has it."""
+        return part
+
     def scores_name(self, specification: Mapping[str, Any] | None) -> str:
         """Returns the key of a run's scores in scores.json."""
         return self.name

@@ -163,11 +163,12 @@ def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappin
     for model, entry in _entries(runs, names):
         mean = entry.get("mean", entry.get("score"))
         rows.append((model, None, mean, *cells_of_entry(entry), entry.get("items_scored")))
-        named = entry.get("scores")
-        for name, figure in named.items() if isinstance(named, Mapping) else ():
-            # The benchmark owns the entry: it may use this name for something else.
+        # The benchmark owns the entry: it may use these names for something else.
+        named = [each for key in ("scores", "figures") if isinstance(each := entry.get(key), Mapping)]
+        for name, figure in [pair for each in named for pair in each.items()]:
             if isinstance(figure, Mapping) and "ci95" in figure:
-                rows.append((model, name, figure.get("mean"), *cells_of_entry(figure), figure.get("items")))
+                value = figure.get("mean", figure.get("value"))
+                rows.append((model, name, value, *cells_of_entry(figure), figure.get("items")))
     columns = (
         Column("model", "Model"),
         Column("name", "Name"),
@@ -175,7 +176,7 @@ def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappin
         *interval_columns("small"),
         Column("items", "Items", "count"),
     )
-    note = "Intervals are over items. Rows with a name are of the scores that answers have beside the main one."
+    note = "Intervals are over items. Rows with a name are of other scores, and of figures over all answers."
     return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", note, columns, tuple(rows))
 
 

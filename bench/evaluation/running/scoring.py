@@ -48,6 +48,8 @@ def part_of(
         part = benchmark.score_lines(lines, run) if tally is None else tally.scores(run)
         if part is None:
             part = _score_decoded(benchmark, lines, run)
+        if isinstance(part.get("models"), Mapping):
+            part = benchmark.with_kept(part, run)
     if not isinstance(part.get("models"), Mapping):
         raise BenchmarkDefect(f"{benchmark.title}: score_records() must give `models`, a mapping of names to scores")
     return {**part, "unmeasured": list(part.get("unmeasured", ()))}

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from millstream.bench.task.choices import choice
 from millstream.bench.task.judge import judge
 from millstream.bench.task.prompts import prompts
 from millstream.bench.task.rows import TaskError, TaskRow
-from millstream.bench.task.scorers import Function, Scorer, choice, match, numeric, regex
+from millstream.bench.task.scorers import Function, Scorer, match, numeric, regex
 from millstream.engine.call import Reply
 
 ROW = TaskRow(

@@ -1,0 +1,82 @@
+"""The scorer of multiple-choice answers: which option an answer chooses, and which is right.
+
+Owns what the data may give as the right option. How a letter is found in a text is in `letters`.
+"""
+
+from __future__ import annotations
+
+from ...engine.call import Reply
+from .letters import letter_in
+from .rows import TaskError, TaskRow, shown
+from .scorers import Score, Scorer
+from .template import LETTERS, Template, template
+from .texts import normalised
+
+
+class Choice(Scorer, frozen=True):
+    """The scorer that reads the letter of a multiple-choice answer: see `choice`."""
+
+    expected: Template
+    letters: str = "ABCD"
+    options: Template | None = None
+
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        options, letters = self._options(row)
+        read = letter_in(reply.text, letters, options)
+        if read is None:
+            return Score(None, problem="the answer names no letter for certain")
+        return Score(float(read == self._wanted(row)), read)
+
+    @property
+    def has_labels(self) -> bool:
+        return True
+
+    def label(self, text: str) -> str:
+        return text.strip().upper()
+
+    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
+        return self._wanted(row), read or ""
+
+    def _options(self, row: TaskRow) -> tuple[tuple[str, ...], str]:
+        if self.options is None:
+            return (), self.letters
+        options = tuple(map(str, self.options.alternatives(row)))
+        if not 2 <= len(options) <= len(LETTERS):
+            raise TaskError(f"score: expected 2 to {len(LETTERS)} options in {row.where}, got {len(options)}")
+        return options, LETTERS[: len(options)]
+
+    def _wanted(self, row: TaskRow) -> str:
+        options, letters = self._options(row)
+        values = self.expected.alternatives(row)
+        value = values[0] if len(values) == 1 else values
+        if isinstance(value, int) and not isinstance(value, bool):
+            if 0 <= value < len(letters):
+                return letters[value]
+        elif isinstance(value, str):
+            letter = value.strip().strip("().").upper()
+            if len(letter) == 1 and letter in letters:
+                return letter
+            named = [at for at, option in enumerate(options) if normalised(option) == normalised(value)]
+            if len(named) == 1:
+                return letters[named[0]]
+        raise TaskError(
+            f"score: the expected answer of {row.where} is {shown(value)}: give one of the letters {letters}, the "
+            f"place of the right option as a whole number from 0, or the text of one of the options"
+        )
+
+
+def choice(expected: str, letters: str = "ABCD", options: str | None = None) -> Choice:
+    """Returns a scorer that gives 1 where the answer chooses the right letter, 0 where it chooses another.
+
+    expected: a template of the right letter. A column that holds a whole number (not a text) is a place, from 0.
+    letters: the letters of the options.
+    options: a template of one column that lists the options, as "{choices}": then there are as many letters as options,
+    and the text of an option stands for its letter, in the data and as a whole answer.
+
+    An answer has a letter where it is a letter ("b", "(B)"), where it states one ("The answer is B"; the last statement
+    counts; `\\boxed{B}`), where its last line is one, or where it begins with one and its mark ("B. Paris") and marks
+    no other. Any other answer cannot be read and has no score.
+    """
+    if not 2 <= len(set(letters)) == len(letters) or not all(letter in LETTERS for letter in letters):
+        raise TaskError(f"choice: letters: expected two or more different capital letters, got {shown(letters)}")
+    return Choice(template(expected, "score"), letters, None if options is None else template(options, "score"))
