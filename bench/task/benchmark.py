@@ -129,6 +129,8 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return with_judges(expected, items, run.total)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
+        if "prompt.sha256" in error.asked:
+            return f"{error}; calls that are the same as before come from the cache"
         if not all(name.startswith(("score.", "figures")) for name in error.asked):
             return str(error)
         file = dataset.get("declared", {}).get("file", "FILE")

@@ -26,7 +26,7 @@ from .options import Options, options_of_word, split_name
 from .parameters import Parameters, assignments, read_into
 from .questions import questions_of
 from .rows import TaskError, shown
-from .steps_class import Benchmark, StepsTask, is_benchmark, steps_task
+from .steps_class import Benchmark, StepsTask, folder_of, is_benchmark, steps_task
 from .task import Task
 
 Declared: TypeAlias = Task | Benchmark | type[Benchmark]
@@ -74,11 +74,13 @@ def load_task(path: Path, name: str | None = None, parameters: Parameters | None
         raise TaskError(f"{path}: no task {shown(name)}: it has {', '.join(tasks)}")
     try:
         with read_into(parameters):
-            task = as_task(tasks[chosen], chosen)
+            declared = tasks[chosen]
+            task = as_task(declared, chosen)
     except TaskError as error:
         raise TaskError(f"{path}: {error}") from error
     origin = {"file": str(path), "sha256": hashlib.sha256(source).hexdigest()}
-    return TaskSource(task, path.parent, origin, parameters.values)
+    base = path.parent if isinstance(declared, Task) else folder_of(declared)
+    return TaskSource(task, base, origin, parameters.values)
 
 
 def as_task(declared: Declared, name: str) -> Task:

@@ -49,6 +49,8 @@ def _wrong_in(
         return f"{record.id}: its fields are of trial {record.trial}, step {record.step}"
     if record.transcript and (wrong := record.transcript.wrong_in(record.keys)) is not None:
         return f"{record.id}: {wrong}"
+    if isinstance(record.result, str) and record.result != record.text:
+        return f"{record.id}: its result is another text than its answer"
     if scorers is not None:
         try:
             (again,) = rescored(iter([record]), scorers, described)

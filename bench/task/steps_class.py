@@ -186,10 +186,11 @@ def steps_task(declared: Benchmark | type[Benchmark], name: str | None = None) -
 
 
 def folder_of(declared: Benchmark | type[Benchmark]) -> Path:
-    """Returns the folder of the file that a benchmark's class is in; for a notebook the working directory."""
+    """Returns the folder of the file whose class says what the data are; for a notebook the working directory."""
     kind = declared if isinstance(declared, type) else type(declared)
+    owner = next((each for each in kind.__mro__ if "data" in vars(each)), kind)
     try:
-        return Path(inspect.getfile(kind)).absolute().parent
+        return Path(inspect.getfile(owner)).absolute().parent
     except (TypeError, OSError):
         return Path.cwd()
 

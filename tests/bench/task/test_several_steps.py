@@ -4,17 +4,20 @@ proven, exported, read by people, scored again."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from command_line import CommandLine, Provider, scores_of
-from toy_outside import COST, KEY, Toys, ToyServer
+from command_line import CommandLine, Provider, lines_of, scores_of
+from toy_outside import COST, KEY, Spent, Toys, ToyServer
 
 import millstream as ms
+from millstream.engine.runs.run_folder import WrongSpecification
 
 # The example of the documents.
 DOUBT = """
@@ -211,3 +214,145 @@ def test_a_plan_has_the_most_calls_and_a_pilot_the_measured_ones(toys: Toys) -> 
     assert {lane["lane"]: lane["calls"]["estimate"] for lane in figures["lanes"]} == {"lab/good": 12, "lab/judge": 4}
     assert figures["cost"]["estimate"] == pytest.approx(4 * 4 * COST)
     assert toys.run("toy.py").code == 0 and len(toys.server.asked) == 6 * 4
+
+
+def test_the_page_cuts_a_long_transcript_and_a_text_in_it_is_inert(toys: Toys) -> None:
+    run = """
+talk = [ms.user("<script>alert(1)</script> " + "long " * 3000), ms.assistant("No."), ms.user("What is 2 + 10?")]
+return (await ask(talk)).text
+"""
+    toys.server.law = lambda asked: Spent(input=4000)
+    done = toys.run(written(toys, run, rows=1))
+    assert done.code == 0, done.out
+    assert toys.cli("report", "run").code == 0
+    page = (toys.home / "run/report.html").read_text()
+    assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
+    assert "long " * 2000 not in page and "characters)" in page
+    (record,) = toys.lines()
+    assert "long " * 3000 in {turn["content"].partition("</script> ")[2] for turn in record["transcript"]["messages"]}
+
+
+TOOLS = """
+import millstream as ms
+
+class Agent(ms.Benchmark):
+    data = [{"id": "a", "text": "Call add."}]
+    tools = [ms.Tool("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})]
+
+    async def run(self, item, ask):
+        talk = [ms.system("Be short."), ms.user(item["text"])]
+        first = await ask(talk, tools=self.tools, tool_choice="required")
+        results = [ms.ToolResult(call.id, "seven", call.name) for call in first.tool_calls]
+        last = await ask([*talk, first, ms.Message("tool", results)], tools=self.tools)
+        return [first.tool_calls[0].name, last.text]
+
+    def score(self, item, result):
+        return result[0] == "add"
+"""
+
+
+def test_a_reply_among_messages_is_sent_back_with_its_tool_calls(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "agent.py").write_text(TOOLS)
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report", "--out", "run")
+    done = cli("run", "agent.py", "--model", "sim/tools", "--temperature", "0", "1", *where)
+    assert done.code == 0, done.err
+    records = lines_of(tmp_path / "run/records.jsonl")
+    assert sorted(record["temperature"] for record in records) == [0, 1]
+    for record in records:
+        assert record["result"] == ["add", "The tools said: seven"]
+        first, last = record["transcript"]["calls"]
+        assert first["tools"] == ["add"] and first["parameters"] == {"tool_choice": "required"}
+        assert last["input"] == [[0, 4]] and [each["role"] for each in record["transcript"]["messages"]] == [
+            *("system", "user", "assistant", "tool", "assistant")
+        ]
+    assert set(scores_of(tmp_path / "run")["Agent"]["models"]) == {"sim/tools @ 0", "sim/tools @ 1"}
+
+
+def test_python_goes_on_with_a_run_of_the_command_line_and_a_changed_class_is_another_run(
+    cli: CommandLine, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts(tmp_path)
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
+    assert cli("run", "doubt.py", "--model", "sim/pupil", *where, "--out", "run").code == 0
+    monkeypatch.syspath_prepend(str(tmp_path))
+    options: dict[str, Any] = {"base_url": provider.base_url, "cache": str(tmp_path / "cache"), "report": False}
+    module = importlib.import_module("doubt")
+    monkeypatch.delitem(sys.modules, "doubt")
+    sent = provider.calls()
+    assert ms.evaluate(module.Doubt(), ["sim/pupil"], tmp_path / "run", **options).is_whole
+    assert provider.calls() == sent
+
+    class Louder(module.Doubt):  # type: ignore[name-defined,misc]
+        name = "Doubt"
+
+        def score(self, item: dict[str, Any], result: str) -> bool:
+            return True
+
+    with pytest.raises(WrongSpecification, match=r"score\.score"):
+        ms.evaluate(Louder, ["sim/pupil"], tmp_path / "run", **options)
+    (tmp_path / "doubt.py").write_text(DOUBT.replace("Are you sure?", "Sure?"))
+    done = cli("run", "doubt.py", "--model", "sim/pupil", *where, "--out", "run")
+    assert done.code == 2 and "calls that are the same as before come from the cache" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("class A(ms.Benchmark):\n    data = []\n    def run(self, item, ask): ...", "async def run(self, item, ask)`"),
+        ("class A(ms.Benchmark):\n    data = []\n    async def run(self, item, ask): ...", "a method `def score("),
+        ("class A(ms.Benchmark):\n    async def run(self, item, ask): ...", "got a file without any"),
+        (
+            "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    steps_max = 0\n    score = ms.match('{a}')\n"
+            "    async def run(self, item, ask): ...",
+            "A: steps_max: expected a whole number from 1 to 100,000, got 0",
+        ),
+        (
+            "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    models = {'a/b': 'c/d'}\n"
+            "    async def run(self, item, ask): ...\n    score = ms.match('{a}')",
+            "A: models: expected a name with a model",
+        ),
+        (
+            "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    def __init__(self, n): ...\n"
+            "    async def run(self, item, ask): ...\n    score = ms.match('{a}')",
+            "make an instance in the file",
+        ),
+        ("class A(ms.Benchmark):\n    data = [{'a': 1}]\n    trials = 0\n    score = ms.match('{a}')\n"
+         "    async def run(self, item, ask): ...", "A: trials: expected a whole number from 1"),
+    ],
+)  # fmt: skip
+def test_a_class_that_cannot_be_run_is_refused_in_a_line(
+    cli: CommandLine, tmp_path: Path, text: str, error: str
+) -> None:
+    (tmp_path / "a.py").write_text(f"import millstream as ms\n\n{text}\n")
+    done = cli("plan", "a.py", "--model", "sim/open", "--base-url", "http://127.0.0.1:9/v1")
+    assert done.code == 2 and error in done.err and done.err.count("\n") == 1, done.err
+
+
+def test_instances_of_a_file_stand_in_place_of_their_class_and_one_is_chosen_by_name(toys: Toys) -> None:
+    head = """
+class Base(ms.Benchmark):
+    data = [{"n": 1}]
+
+    def __init__(self, count):
+        self.count = count
+
+    async def run(self, item, ask):
+        return [(await ask("What is 1 + 10?")).text for _ in range(self.count)]
+
+    def score(self, item, result):
+        return len(result)
+
+few, many = Base(1), Base(3)
+"""
+    (toys.home / "two.py").write_text("import millstream as ms\n" + head)
+    done = toys.run("two.py")
+    assert done.code == 2 and "has several tasks: name one, as two.py:few (few, many)" in done.err
+    assert toys.run("two.py:many").code == 0
+    assert scores_of(toys.home / "run")["many"]["models"]["lab/good"]["mean"] == 3
+    specification = toys.file("manifest.json")["specification"]
+    assert specification["parameters"] == {"steps_max": 20, "count": 3}
+    assert toys.cli("plan", "two.py:few", "--model", "lab/good", "--config", "lab.toml").code == 0
+    load = toys.cli("load", "lab/good", "--dataset", "two.py:few", "--config", "lab.toml", "--out", "l", "--rate", "1")
+    assert load.code == 2 and "the prompts of few are made by its run()" in load.err
