@@ -235,15 +235,16 @@ return (await ask(talk)).text
 TOOLS = """
 import millstream as ms
 
+ADD = ms.Tool("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+
 class Agent(ms.Benchmark):
     data = [{"id": "a", "text": "Call add."}]
-    tools = [ms.Tool("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})]
 
     async def run(self, item, ask):
         talk = [ms.system("Be short."), ms.user(item["text"])]
-        first = await ask(talk, tools=self.tools, tool_choice="required")
+        first = await ask(talk, tools=[ADD], tool_choice="required")
         results = [ms.ToolResult(call.id, "seven", call.name) for call in first.tool_calls]
-        last = await ask([*talk, first, ms.Message("tool", results)], tools=self.tools)
+        last = await ask([*talk, first, ms.Message("tool", results)], tools=[ADD])
         return [first.tool_calls[0].name, last.text]
 
     def score(self, item, result):
