@@ -123,5 +123,6 @@ def manner_of(folder: Path) -> dict[str, str]:
         "parameters": ", ".join(f"{name} {value}" for name, value in specified["parameters"].items()) or "none",
         **({"set": ", ".join(f"{name} {value}" for name, value in values.items())} if values else {}),
         "prompts": str(specified["questions"])[:12],
+        **({"code of run": code[:12]} if (code := specified["prompt"].get("sha256")) else {}),
         "scorers": f"{score} ({sha256(orjson.dumps(specified['score'])).hexdigest()[:12]})",
     }

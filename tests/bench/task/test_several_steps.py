@@ -357,3 +357,35 @@ few, many = Base(1), Base(3)
     assert toys.cli("plan", "two.py:few", "--model", "lab/good", "--config", "lab.toml").code == 0
     load = toys.cli("load", "lab/good", "--dataset", "two.py:few", "--config", "lab.toml", "--out", "l", "--rate", "1")
     assert load.code == 2 and "the prompts of few are made by its run()" in load.err
+
+
+def test_a_scorer_reads_a_result_that_is_a_text_and_else_the_last_answer(toys: Toys) -> None:
+    (toys.home / "two.py").write_text("""
+import millstream as ms
+
+class Words(ms.Benchmark):
+    data = [{"n": 1, "right": "11"}]
+    score = {"all": ms.match("{right}"), "number": ms.numeric("{right}")}
+
+    async def run(self, item, ask):
+        return f"It is {(await ask('What is 1 + 10?')).text}"
+
+class Lists(Words):
+    async def run(self, item, ask):
+        return [(await ask("What is 1 + 10?")).text]
+""")
+    for name, scores in (("Words", [0.0, 1.0]), ("Lists", [1.0, 1.0])):
+        assert toys.run(f"two.py:{name}", out=name).code == 0
+        assert list(toys.lines(out=name)[0]["scores"].values()) == scores
+        done = toys.cli("verify", name)
+        # These scores need no code of the author's to be computed again.
+        assert done.code == 0 and "taken as recorded" not in done.out
+
+
+def test_runs_of_another_code_on_the_same_rows_are_no_comparison(toys: Toys) -> None:
+    (toys.home / "toy.py").write_text(TOY)
+    assert toys.run("toy.py", out="first").code == 0
+    (toys.home / "toy.py").write_text(TOY.replace("Are you sure?", "Sure?"))
+    assert toys.run("toy.py", out="second").code == 0
+    report = json.loads(toys.cli("report", "first", "second", "--out", "both", "--json").out)
+    assert "they differ in code of run" in report["not_compared"][0]

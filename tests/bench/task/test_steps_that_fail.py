@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine, finish, lines_of
-from toy_outside import COST, KEY, Toys, ToyServer
+from toy_outside import COST, KEY, Spent, Toys, ToyServer
 
 TALK = """
 talk = [ms.user(f"What is {item['n']} + 10?")]
@@ -204,3 +204,31 @@ def test_a_killed_run_pays_for_each_call_once(toys: Toys) -> None:
     assert len(toys.server.asked) == 6 * 3 + 4
     assert len(lines_of(toys.home / "run/records.jsonl")) == 6
     assert toys.cli("verify", "run").code == 0
+
+
+def test_in_a_group_of_tasks_a_failed_call_and_the_limit_of_calls_are_what_they_are_alone(toys: Toys) -> None:
+    run = """
+async with asyncio.TaskGroup() as group:
+    for number in range(item["n"] + 1):
+        group.create_task(ask(f"What is {number} + 10?"))
+return 1
+"""
+    with toys.server.failing("good: What is 1"):
+        done = toys.run(written(toys, run, more="steps_max = 3"))
+    assert done.code == 3 and failures(toys) == {"n1/0": "rejected", "n2/0": "rejected", "n3/0": "steps_exceeded"}
+    assert [line["id"] for line in toys.lines()] == ["n0/0"]
+
+
+def test_a_time_limit_of_the_author_ends_the_wait_and_the_call_is_kept(toys: Toys) -> None:
+    run = """
+try:
+    async with asyncio.timeout(0.05):
+        await ask("What is 1 + 10?")
+except TimeoutError:
+    return (await ask("What is 2 + 10?")).text
+"""
+    toys.server.law = lambda asked: Spent(0.5 if "1 + 10" in asked.prompt else 0.0)
+    assert toys.run(written(toys, run, rows=1)).code == 0
+    (record,) = toys.lines()
+    assert record["result"] == "12" and record["cost"] == pytest.approx(2 * COST)
+    assert [call.get("status", "ok") for call in record["transcript"]["calls"]] == ["ok", "ok"]
