@@ -67,6 +67,8 @@ def weight_of(text: str) -> int:
 
 
 def call_weight(call: Call) -> int:
+    if isinstance(call.input, str) and call.tools is None:
+        return weight_of(call.input)
     texts, images = _content_of(call)
     return sum(map(weight_of, texts)) + IMAGE_CHARS * images
 

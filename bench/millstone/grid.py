@@ -22,7 +22,6 @@ from .prompts import (
     PROMPT_VERSION,
     Citations,
     Lengths,
-    PromptPart,
     Sheet,
     Wrapping,
     fingerprint_of,
@@ -177,7 +176,8 @@ class Grid:
             issue, template, config = cell.issue, cell.template, cell.config
             orientation = issue.paraphrases[template - 1].orientation
             argument_ids = [argument.id for argument in issue.arguments]
-            for trial, drawn, parts in self._trials(cell):
+            for trial, drawn in enumerate(self._draws(cell)):
+                parts = cell.sheet.parts(template, config.wrapping, drawn)
                 fingerprint = fingerprint_of(parts)
                 sample = seen.get(fingerprint, 0)
                 seen[fingerprint] = sample + 1
@@ -205,7 +205,7 @@ class Grid:
         """Yields every item's id, orientation and arguments in order, without building its prompt."""
         for cell in self._cells():
             orientation = cell.issue.paraphrases[cell.template - 1].orientation
-            for trial, drawn, _ in self._trials(cell):
+            for trial, drawn in enumerate(self._draws(cell)):
                 yield cell.id(trial), orientation, tuple([cell.issue.arguments[index].id for index in drawn.shown])
 
     def specification(self) -> dict[str, Any]:
@@ -233,11 +233,12 @@ class Grid:
     def _seeds(self, issue: Issue, template: int, config: Config, trials: int) -> list[str]:
         return seeds(self.dataset.draw_digest, issue.id, template, config.case, range(trials))
 
-    def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[PromptPart]]]:
-        template, config, (pros, cons) = cell.template, cell.config, cell.sides
-        for trial, seed in enumerate(self._seeds(cell.issue, template, config, self.trials)):
-            drawn = draw(seed, config.shape, pros, cons)
-            yield trial, drawn, cell.sheet.parts(template, config.wrapping, drawn)
+    def _draws(self, cell: _Cell) -> list[Draw]:
+        """Returns the draws of a cell's trials."""
+        shape, (pros, cons) = cell.config.shape, cell.sides
+        return [
+            draw(seed, shape, pros, cons) for seed in self._seeds(cell.issue, cell.template, cell.config, self.trials)
+        ]
 
 
 def grid_of(specification: Mapping[str, Any], dataset: IssueDataset) -> Grid | None:

@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ...bench.evaluation.door.watch import Watch, unwatched
-from ...wiring.engine import Engine
 from .painter import Painter
 from .progress_lines import last_line, plain_line, screen_lines
 from .run_progress import LOOK_EVERY_S, RunProgress, RunView
+
+if TYPE_CHECKING:
+    from ...wiring.engine import Engine
 
 
 @contextmanager

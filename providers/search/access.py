@@ -13,8 +13,7 @@ from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider
 from ..credentials.authorizer import NO_CREDENTIALS
 from ..kinds import Credentials, Kind, always
 from ..llm.protocol import Target, WireProtocol
-from .documents import SCHEME
-from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
+from .table import CORPUS, ENGINES, PROVIDER, SCHEME, SearchEngine
 
 _PREFIX = f"{PROVIDER}/"
 

@@ -25,11 +25,11 @@ from ..llm.repair import read_object
 from ..pages.page import reply_of, response_of
 from .answer import LAST, MORE, Object, list_at
 from .bm25 import Postings, TextIndex, words_of
-from .documents import SCHEME, CorpusDocument, CorpusError, digest_of, document_text, page_of
+from .documents import CorpusDocument, CorpusError, digest_of, document_text, page_of
 from .documents import list_documents as documents_in
 from .query import search_query
 from .results import SNIPPET_MAX, TITLE_MAX, plain
-from .table import CORPUS_REACH
+from .table import CORPUS_REACH, SCHEME
 
 Result = TypeVar("Result")
 COUNT = 10

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from .results import TITLE_MAX, plain
+from .table import SCHEME
 
-SCHEME = "corpus:"
 BYTES_MAX = 5 << 20
 _TYPES = {
     ".html": "text/html",

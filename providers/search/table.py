@@ -18,6 +18,8 @@ from .query import Reach
 
 PROVIDER = "search"
 CORPUS = "corpus"
+# Of the addresses of its documents.
+SCHEME = "corpus:"
 CORPUS_REACH = Reach(100, 10)
 # The date on which the limits were read on the engines' pages; Brave's and Serper's were quoted by others in September
 # and August.
