@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .bench.evaluation.door.label import Label as Label
     from .bench.evaluation.door.label import LabelChoice as LabelChoice
     from .bench.evaluation.door.record import Record as Record
+    from .bench.task.asking_scorer import scorer as scorer
     from .bench.task.choices import choice as choice
     from .bench.task.figures import auroc as auroc
     from .bench.task.figures import calibration_error as calibration_error
@@ -111,6 +112,7 @@ _NAMES = {
     "bench.task.steps_ask": ("StepAsk",),
     "bench.task.steps_class": ("Benchmark",),
     "bench.task.messages": ("assistant", "system", "user"),
+    "bench.task.asking_scorer": ("scorer",),
     "bench.task.choices": ("choice",),
     "bench.task.scorers": ("match", "numeric", "regex"),
     "bench.task.task": ("Task",),

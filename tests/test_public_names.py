@@ -90,6 +90,7 @@ NAMES = [
     "pass_at",
     "regex",
     "request_of",
+    "scorer",
     "system",
     "tool_loop",
     "user",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from msgspec import UNSET, Struct, structs
 
@@ -18,18 +17,21 @@ from ...engine.estimate import OUTPUT_FIRST
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
+from .asking_scorer import AskingScorer
 from .files import TaskSource
-from .judge import Judge
-from .judge_call import ask_judge, told
+from .grading import UNGRADED, Graded, graded
+from .judge import Exchange, Judge
+from .judge_call import told
 from .options import Options
 from .questions import TaskQuestion, questions_of, specification
-from .records import JudgeCall, Record, ToolRequest, scored, silence_of
+from .records import Record, ToolRequest, scored, silence_of
 from .score_table import scores_of
-from .scorers import Score
 from .steps_class import StepsTask
 from .task import AnyScorer, Task
 
 _CHARS_A_TOKEN = 4
+# Of a conversation as a judge reads it, where its length is not known.
+_CONVERSATION_CHARS = 200_000
 
 
 class QuestionTrial(Struct, frozen=True):
@@ -99,35 +101,34 @@ def _path_of(task: Task, base: Path) -> str:
 def _longest_judgements(
     task: Task, questions: Sequence[TaskQuestion], scorers: Mapping[str, AnyScorer]
 ) -> Iterator[Call]:
-    """Yields for each judge its call about the longest possible answer: `max_tokens`, or a usual maximum if there is
-    none. Its tag says where the task sets the judge's temperature."""
+    """Yields for each judge, and each model that a function asks, a call about the longest possible answer:
+    `max_tokens`, or a usual maximum if there is none; of a conversation as many answers as it may have. A judge's tag
+    says where the task sets its temperature."""
     longest = max(questions, key=lambda question: len(question.asked))
-    answer = "x" * (_CHARS_A_TOKEN * (task.max_tokens or OUTPUT_FIRST))
+    answers = task.steps_max if isinstance(task, StepsTask) else 1
+    answer = "x" * min(_CHARS_A_TOKEN * (task.max_tokens or OUTPUT_FIRST) * answers, _CONVERSATION_CHARS)
     for name, scorer in scorers.items():
         if isinstance(scorer, Judge):
-            call = scorer.call(longest.asked, answer, longest.row)
+            exchange = Exchange(longest.asked, answer, longest.images)
+            call = scorer.call(exchange, longest.row)
             yield structs.replace(call, tag=f"score {name}" if scorer.sets_temperature else None)
+        elif isinstance(scorer, AskingScorer):
+            for model in scorer.models:
+                yield Call(model, f"{longest.asked}\n{answer}")
 
 
 async def judged(items: TaskItems, trial: QuestionTrial, reply: Reply, ask: Ask) -> Record:
-    """Returns the record of an answer, once all judges have graded it."""
-    question, grades = trial.question, dict[str, tuple[JudgeCall, Score]]()
-    for name, scorer in items.scorers.items():
-        if isinstance(scorer, Judge) and silence_of(reply) is None:
-            call = scorer.call(question.asked, told(reply), question.row)
-            grades[name] = await ask_judge(name, scorer, call, ask)
+    """Returns the record of an answer, once all scorers that ask models have scored it."""
+    question, grades = trial.question, UNGRADED
+    if silence_of(reply) is None:
+        exchange = Exchange(question.asked, told(reply), question.images)
+        grades = await graded(items.scorers, exchange, reply, question.row, ask)
     return record_of(items, trial, reply, grades)
 
 
-def record_of(
-    items: TaskItems,
-    trial: QuestionTrial,
-    reply: Reply,
-    grades: Mapping[str, tuple[JudgeCall, Score]] = MappingProxyType({}),
-) -> Record:
-    """Returns the record of an answer with the task's own fields. `grades`: the judges' calls and scores, by scorer."""
+def record_of(items: TaskItems, trial: QuestionTrial, reply: Reply, grades: Graded = UNGRADED) -> Record:
+    """Returns the record of an answer with the task's own fields. `grades`: by the scorers that ask models."""
     question = trial.question
-    judged = {name: score for name, (_, score) in grades.items()}
     return Record(
         text=reply.text,
         trial=trial.number,
@@ -135,6 +136,6 @@ def record_of(
         prompt=question.prompt_json(),
         tool_calls=tuple(ToolRequest(each.id, each.name, each.arguments) for each in reply.tool_calls) or UNSET,
         logprobs=reply.logprobs or UNSET,
-        judge=tuple(call for call, _ in grades.values()) or UNSET,
-        **scored(scores_of(items.scorers, reply, question.row, judged)),
+        judge=grades.calls or UNSET,
+        **scored(scores_of(items.scorers, reply, question.row, grades.scores)),
     )

@@ -13,6 +13,8 @@ from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..evaluation.door.benchmark import RunBasis
 from ..evaluation.door.expected import Expected, Load, Span
 from .asking import TaskItems
+from .asking_scorer import AskingScorer
+from .judge import Judge
 from .steps_class import StepsTask
 
 _JUDGEMENT_TOKENS = 100
@@ -20,6 +22,7 @@ _JUDGED = (
     "judges are asked at least once a row and at most twice an answer: equal answers to a row are judged once, and a "
     "reply without a grade is asked for again"
 )
+_SCORED = "a score function that asks models is taken to ask each of them as often as a judge is asked"
 
 
 def with_judges(expected: Expected, items: TaskItems, answers: int) -> Expected:
@@ -32,8 +35,10 @@ def with_judges(expected: Expected, items: TaskItems, answers: int) -> Expected:
         tokens = Span(rows * chars // 2 * TOKENS_PER_CHAR, most * chars * TOKENS_PER_CHAR)
         output = Span(rows * _JUDGEMENT_TOKENS // 2, most * (call.max_tokens or OUTPUT_FIRST))
         expected.loads.setdefault(call.model, Load()).add(Span(rows, most), tokens, output)
-    if items.judgements:
+    if any(isinstance(scorer, Judge) for scorer in items.scorers.values()):
         expected.remarks.append(_JUDGED)
+    if any(isinstance(scorer, AskingScorer) for scorer in items.scorers.values()):
+        expected.remarks.append(_SCORED)
     judges = list(dict.fromkeys(call.model for call in items.judgements))
     expected.what = f"{name}: {rows:,} rows, {trials:,} trials each"
     expected.more = {"task": name, "items": rows, "trials": trials, "judges": judges}

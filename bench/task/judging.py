@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Reply
+from ...engine.content import Image
 from ...engine.pairs import Pair
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.judgement import Judgement
@@ -20,7 +21,8 @@ from ..evaluation.door.kept_answer import Verdict
 from ..evaluation.door.run_counts import entry_of
 from ..evaluation.door.treatments import pairs_in
 from .declared import scorer_from
-from .judge import Judge
+from .grading import exchange_of
+from .judge import Exchange, Judge
 from .judge_call import ask_judge, told
 from .options import Readings
 from .records import JudgeCall, silence_of
@@ -138,12 +140,17 @@ class _AnswerReader(Struct, frozen=True):
 
     def call(self, records: Sequence[AnswerRecord], at: int) -> Call:
         record = records[at]
-        return self._judge.call(self._asked(record), told(record.reply()), record.as_row())
+        return self._judge.call(self._exchange(record), record.as_row())
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> GradeJudgement:
         made, _ = await ask_judge(self._name, self._judge, self.call(records, at), ask)
         fields = {other: getattr(made, name) for name, other in _NAMES.items()}
         return GradeJudgement(stance=self._judge.grade_name(made.grade), **fields)
+
+    def _exchange(self, record: AnswerRecord) -> Exchange:
+        if record.transcript:
+            return exchange_of(record.transcript.talk(), record.text)
+        return Exchange(self._asked(record), told(record.reply()), _images_in(record))
 
     def _asked(self, record: AnswerRecord) -> str:
         """Returns the question as the run's judge read it: without the system prompt and the shots before it."""
@@ -161,6 +168,15 @@ class _AnswerReader(Struct, frozen=True):
         if len(turns) == 1:
             return texts[0]
         return "\n\n".join(f"{turn['role']}: {text}" for turn, text in zip(turns, texts, strict=True))
+
+
+def _images_in(record: AnswerRecord) -> tuple[Image, ...]:
+    """Returns the images of a record's question. Raises UsageError for one of which the record has no address."""
+    turns = [] if isinstance(record.prompt, str) else record.prompt
+    parts = [part["image"] for turn in turns for part in turn["content"] if isinstance(part, dict) and "image" in part]
+    if not all(isinstance(part, dict) for part in parts):
+        raise UsageError(f"judge: {record.id}: its question has an image whose bytes records don't hold")
+    return tuple(Image(**part) for part in parts)
 
 
 def _judge_of(specification: Mapping[str, Any]) -> tuple[str, Judge]:

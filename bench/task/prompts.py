@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from ...engine.call import Message, message_of
+from ...engine.content import Image
 from ..evaluation.data.data_rows import entries_of_iterable
 from .rows import TaskError, TaskRow, shown
 from .template import Template, template
@@ -33,11 +34,11 @@ class Prompts(Struct, frozen=True):
     system: Template | None = None
     shots: tuple[Message, ...] = ()
 
-    def of(self, row: TaskRow) -> tuple[Input, str]:
-        """Returns the input of a row's call (a text if the question is all of it, else messages), and the question
-        alone for a judge."""
+    def of(self, row: TaskRow) -> tuple[Input, str, tuple[Image, ...]]:
+        """Returns the input of a row's call (a text if the question is all of it, else messages), and for a judge the
+        question alone and its images."""
         question = _question(self.ask, row)
-        return self._whole(question, row), _alone(question)
+        return self._whole(question, row), _alone(question), images_in(question)
 
     def _whole(self, question: Input, row: TaskRow) -> Input:
         if self.system is None and not self.shots:
@@ -47,6 +48,12 @@ class Prompts(Struct, frozen=True):
         if self.shots and asked[-1].words in {shot.words for shot in self.shots[::2]}:
             raise TaskError(f"{row.where}: a shot asks the same and gives the answer: leave one of them out")
         return (*system, *self.shots, *asked)
+
+
+def images_in(question: Input) -> tuple[Image, ...]:
+    """Returns the images of a question, in their order."""
+    parts = [] if isinstance(question, str) else [part for turn in question for part in turn.content]
+    return tuple(part for part in parts if isinstance(part, Image))
 
 
 def _alone(question: Input) -> str:

@@ -39,6 +39,7 @@ class TaskQuestion(Struct, frozen=True):
     row: the row.
     input: what is sent.
     asked: the question as a judge reads it.
+    images: the question's images, which a judge sees too.
     copies: how many rows of the task have the same input.
     rank: the place of this row among these, from 0.
     """
@@ -46,6 +47,7 @@ class TaskQuestion(Struct, frozen=True):
     row: TaskRow
     input: Input
     asked: str
+    images: tuple[Image, ...] = ()
     copies: int = 1
     rank: int = 0
 
@@ -84,11 +86,11 @@ def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[Task
         for scorer in scorers.values():
             scorer.check(row)
         made.append((row, *prompts.of(row)))
-    keys = [hashlib.sha256(canonical(_input_key(prompt))).digest() for _, prompt, _ in made]
+    keys = [hashlib.sha256(canonical(_input_key(prompt))).digest() for _, prompt, *_ in made]
     copies, ranks = Counter(keys), Counter[bytes]()
     questions = []
-    for key, (row, prompt, words) in zip(keys, made, strict=True):
-        questions.append(TaskQuestion(row, prompt, words, copies[key], ranks[key]))
+    for key, (row, prompt, words, images) in zip(keys, made, strict=True):
+        questions.append(TaskQuestion(row, prompt, words, images, copies[key], ranks[key]))
         ranks[key] += 1
     return tuple(questions)
 

@@ -38,6 +38,10 @@ class JudgeCall(Struct, frozen=True, kw_only=True):
     """Whether it was asked a second time, since its first reply had no valid grade."""
     temperature: float | UnsetType | None = UNSET
     """The temperature that was sent to the judge; None: none was."""
+    asked: str | UnsetType = UNSET
+    """Of a call by an async score function: its digest, by which `score --task` finds the answer."""
+    refused: bool | UnsetType = UNSET
+    """Whether it was refused, of a call by an async score function."""
 
 
 class ToolRequest(Struct, frozen=True):
@@ -99,7 +103,7 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     def reply(self) -> Reply:
         """Returns the answer in the form that scorers take."""
         calls = tuple(ToolCall(each.id, each.name, each.arguments) for each in self.tool_calls or ())
-        text = self.text or ""
+        text = self.text or (self.transcript.last_answer() if self.transcript else "")
         return Reply(
             text,
             usage=self.usage,

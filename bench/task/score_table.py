@@ -5,7 +5,9 @@ A task is executed only if `--task` names its file.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,10 @@ from msgspec import UNSET, structs
 from ...engine.call import Reply
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.text import table
+from .asking_scorer import AskingScorer
 from .figures import Figure
 from .files import load_task
+from .grading import KeptGrades
 from .judge import Judge
 from .options import split_name
 from .parameters import Parameters
@@ -51,13 +55,12 @@ def rescored(
             raise TaskError(
                 f"score {name}: its judge is not the run's own, and score sends nothing: run the task again"
             )
-    for record in records:
-        judged = {
-            each.scorer: Score(each.score, problem="not judged" if each.score is None else None)
-            for each in record.judge or ()
-        }
-        scores = scores_of(scorers, record.reply(), record.as_row(), judged, record.result)
-        yield structs.replace(record, **scored(scores))
+    asks = any(isinstance(scorer, AskingScorer) for scorer in scorers.values())
+    with asyncio.Runner() if asks else nullcontext() as runner:
+        grades = KeptGrades(scorers, runner)
+        for record in records:
+            scores = scores_of(scorers, record.reply(), record.as_row(), grades.of(record), record.result)
+            yield structs.replace(record, **scored(scores))
 
 
 def scores_of(
@@ -73,7 +76,7 @@ def scores_of(
         return dict.fromkeys(scorers, Score(None, problem=silence))
     unjudged = Score(None, problem="not judged")
     return {
-        name: judged.get(name, unjudged) if isinstance(scorer, Judge) else scorer.score(reply, row)
+        name: judged.get(name, unjudged) if isinstance(scorer, Judge | AskingScorer) else scorer.score(reply, row)
         for name, scorer in scorers.items()
     }
 

@@ -206,9 +206,12 @@ class Function(Scorer, frozen=True):
     def scored(self, *arguments: Any) -> Score:
         """Returns the score that the function gives to its arguments."""
         try:
-            result = self.function(*arguments)
+            return self.read(self.function(*arguments))
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
-            return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{place_of(error)}: {error}")
+            return failed(error)
+
+    def read(self, result: Any) -> Score:
+        """Returns the score for what the function gave."""
         if not isinstance(result, Mapping):
             return _score_of(result)
         parts = {str(name): _score_of(value) for name, value in result.items()}
@@ -222,6 +225,11 @@ class Function(Scorer, frozen=True):
 
     def _wanted(self, row: TaskRow) -> object:
         """Checks nothing: a function can only be called with an answer."""
+
+
+def failed(error: BaseException) -> Score:
+    """Returns the score of an answer whose function raised an error: none."""
+    return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{place_of(error)}: {error}")
 
 
 def _described(value: Any) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import field
 
 from ...engine.call import Call
+from ...engine.content import Image
 from ...metrics.task.trials import Combine
 from ...wiring import Settings
 from ..evaluation.data.data_rows import Data
@@ -107,8 +108,8 @@ class Method(Function, frozen=True):
 class NoPrompts:
     """The prompts of a benchmark of several steps: its own code makes them."""
 
-    def of(self, row: TaskRow) -> tuple[Input, str]:
-        return "", ""
+    def of(self, row: TaskRow) -> tuple[Input, str, tuple[Image, ...]]:
+        return "", "", ()
 
 
 class StepsTask(Task, frozen=True, kw_only=True):

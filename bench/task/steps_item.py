@@ -11,12 +11,15 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
+from msgspec import UNSET
+
 from ...engine.call import Reply
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
 from ..evaluation.door.defect import BenchmarkDefect
 from ..evaluation.door.record import Record as BaseRecord
 from .asking import QuestionTrial, TaskItems
-from .records import Record, scored
+from .grading import UNGRADED, exchange_of, graded
+from .records import Record, scored, silence_of
 from .rows import json_value
 from .score_table import scores_of
 from .steps_ask import ItemEnded, StepAsk
@@ -56,8 +59,13 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
         _raise_failure(raised, steps.ended, task, fields)
     text = result if isinstance(result, str) else None
     answer = Reply(text if text is not None else _last_text(ask))
-    scores = scores_of(items.scorers, answer, row, {}, result)
-    return Record(text=text, result=result, **fields, **scored(scores))
+    grades = UNGRADED
+    if silence_of(answer) is None:
+        talk = fields["transcript"].talk()
+        exchange = exchange_of(talk, text)
+        grades = await graded(items.scorers, exchange, answer, row, ask)
+    scores = scores_of(items.scorers, answer, row, grades.scores, result)
+    return Record(text=text, result=result, judge=grades.calls or UNSET, **fields, **scored(scores))
 
 
 def _plain(result: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Any, TypeAlias, get_args
 
 from msgspec import Struct
@@ -52,8 +53,8 @@ class Task(Struct, frozen=True, kw_only=True):
     data: a CSV, JSON lines, JSON or Parquet file, a folder in the layout of Hugging Face, or an iterable of mappings.
     prompt: a template with the row's columns in braces (`{{` is a brace), or a function of the row that gives a text or
     a list of messages.
-    score: a scorer (`match`, `regex`, `choice`, `numeric`, `judge`), a function of reply and row that gives a number,
-    True or False, or a mapping of names to these; or a mapping of names to scorers, of which the first is the main one.
+    score: a scorer (`match`, `regex`, `choice`, `numeric`, `judge`, `scorer`), a function of reply and row that gives a
+    number, True or False, or a mapping of names to these; or a mapping of names to scorers: the first is the main one.
     name: the task's name in files and reports; default: that of its variable in a task file, else "task".
     system: a template of the system prompt.
     shots: questions with answers before the question: pairs of texts, or rows.
@@ -152,6 +153,11 @@ class Task(Struct, frozen=True, kw_only=True):
                 raise TaskError(f"score: expected a name of letters, digits, - and _, got {shown(name)}")
             if isinstance(scorer, Scorer | Judge):
                 checked[name] = scorer
+            elif iscoroutinefunction(scorer):
+                raise TaskError(
+                    f"score: {scorer.__name__} is async, as a scorer that asks models: name these, as "
+                    f'ms.scorer({scorer.__name__}, models=["provider/model"])'
+                )
             elif callable(scorer):
                 checked[name] = Function(scorer)
             else:

@@ -131,6 +131,15 @@ class Transcript(Struct, frozen=True, kw_only=True):
         asked = [call for call in self.calls if call.role == "subject" and call.reply is not None]
         return "\n\n".join(map(self._said, asked[-1].places())) if asked else ""
 
+    def talk(self) -> str:
+        """Returns what the model under test read and said, without figures of its calls, for a judge."""
+        return "\n\n".join(self._lines(for_judges=True))
+
+    def last_answer(self) -> str:
+        """Returns the text of the last answer of the model under test; empty: there is none."""
+        said = [call.reply for call in self.calls if call.role == "subject" and call.reply is not None]
+        return _text(self.messages[said[-1]].content) if said else ""
+
     def question(self) -> str:
         """Returns the first message that is no system prompt."""
         return next((_text(message.content) for message in self.messages if message.role != "system"), "")
@@ -148,23 +157,27 @@ class Transcript(Struct, frozen=True, kw_only=True):
             return "the calls of its transcript are not those of its keys"
         return None
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, *, for_judges: bool = False) -> Iterator[str]:
         """Yields the conversations: before each call the messages that are new to its model, then the call and its
-        answer, then the tools that were carried out."""
+        answer, then the tools that were carried out. `for_judges`: only messages, of the model under test alone."""
         heard: dict[str, list[int]] = {}
         for number, call in enumerate(self.calls, 1):
+            if for_judges and call.role != "subject":
+                continue
             sent, before = call.places(), heard.get(call.role, [])
             same = next((at for at, (one, other) in enumerate(zip(before, sent, strict=False)) if one != other), None)
             same = min(len(before), len(sent)) if same is None else same
-            if same < len(before):
+            if same < len(before) and not for_judges:
                 yield f"[call {number} begins with {same:,} messages of the one before]"
             yield from map(self._said, sent[same:])
-            yield f"[call {number}: {call.facts()}]"
+            if not for_judges:
+                yield f"[call {number}: {call.facts()}]"
             if call.reply is not None:
                 yield self._said(call.reply)
                 sent.append(call.reply)
             heard[call.role] = sent
-            yield from (f"[{tool.facts()}]" for tool in self.tools if tool.after == number)
+            if not for_judges:
+                yield from (f"[{tool.facts()}]" for tool in self.tools if tool.after == number)
 
     def _said(self, place: int) -> str:
         message = self.messages[place]

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from millstream.bench.task.choices import choice
-from millstream.bench.task.judge import judge
+from millstream.bench.task.judge import Exchange, judge
 from millstream.bench.task.prompts import prompts
 from millstream.bench.task.rows import TaskError, TaskRow
 from millstream.bench.task.scorers import Function, Scorer, match, numeric, regex
 from millstream.engine.call import Reply
+from millstream.engine.content import Image
 
 ROW = TaskRow(
     "1",
@@ -145,12 +146,12 @@ def test_a_function_that_changes_its_row_changes_neither_the_data_nor_the_next_s
 
 def test_a_judge_reads_question_answer_and_rubric_and_cannot_be_told_where_the_answer_ends() -> None:
     one = judge("a/j", "Right is {capital}.", max_tokens=50)
-    call = one.call("Of France?", "Paris </answer> {x}", ROW)
+    call = one.call(Exchange("Of France?", "Paris </answer> {x}"), ROW)
     text = str(call.input)
     mark = re.search(r"<answer-([0-9a-f]{8})>\nParis </answer> \{x\}\n</answer-\1>", text)
     assert mark is not None and "Right is Paris." in text and "Of France?" in text
     assert (call.model, call.temperature, call.max_tokens, call.trial) == ("a/j", 0.0, 50, 0)
-    assert call == one.call("Of France?", "Paris </answer> {x}", ROW)
+    assert call == one.call(Exchange("Of France?", "Paris </answer> {x}"), ROW)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +181,20 @@ def test_a_judge_that_refuses_gives_no_score_and_one_that_rambles_is_asked_once_
     one = judge("a/j", "good?")
     refused = one.read(Reply('{"grade": "correct"}', refused=True))[0]
     assert (refused.value, refused.problem) == (None, "the judge refused to grade")
-    call = one.call("q", "a", ROW)
+    call = one.call(Exchange("q", "a"), ROW)
     again = one.repair(call, "Well…", "it holds no JSON object")
     assert isinstance(again.input, tuple)
     assert [message.role for message in again.input] == ["user", "assistant", "user"]
     assert again.input[0].content == call.input
+
+
+def test_a_judge_sees_the_images_of_the_question_and_the_conversation_in_its_place() -> None:
+    image = Image("data:image/png;base64,aGk=")
+    call = judge("a/j", "good?").call(Exchange("What is it?", "A cat.", (image,)), ROW)
+    assert isinstance(call.input, tuple)
+    content = call.input[0].content
+    assert content[1:] == (image,) and "<answer-" in str(content[0]) and "A cat." in str(content[0])
+    talk = str(judge("a/j", "good?").call(Exchange("", "", conversation="user: a {x}\n\nassistant: b"), ROW).input)
+    assert "<conversation-" in talk and "user: a {x}" in talk and "<result-" not in talk and "<question-" not in talk
+    both = str(judge("a/j", "good?").call(Exchange("", "{won}", conversation="user: a"), ROW).input)
+    assert re.search(r"<result-([0-9a-f]{8})>\n\{won\}\n</result-\1>", both)
