@@ -32,14 +32,6 @@ from .options import SENDING, SendingOptions
 
 TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run", "task")
 _ANY = "any/model"
-# Fields of Lane, Settings and RetryPolicy that have another name than the option of sending.
-_FIELDS = {
-    "timeout": "timeout_s",
-    "max_age": "max_age_s",
-    "allow_host": "allow_hosts",
-    "patience": "patience_s",
-    "ray": "cluster",
-}
 
 
 class Configuration(Struct, frozen=True):
@@ -260,7 +252,7 @@ def settings_for(
 def _given_for(struct: type[Struct], sending: SendingOptions) -> dict[str, Any]:
     """Returns the given options of sending that are fields of this struct, by the fields' names."""
     given = {
-        _FIELDS.get(name, name): Path(value).expanduser() if values.is_path(SENDING[name].kind, value) else value
+        SENDING[name].sets or name: Path(value).expanduser() if values.is_path(SENDING[name].kind, value) else value
         for name, value in sending.given().items()
     }
     return {name: value for name, value in given.items() if name in struct.__struct_fields__}

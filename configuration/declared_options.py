@@ -52,6 +52,8 @@ class Option(Struct, frozen=True):
     beside: tuple[str, ...] = ()
     """The fields beside one of which it may be given; if they decide something, all of them decide the same. Empty:
     it may be given by itself."""
+    sets: str = ""
+    """The field of the engine's settings that it sets. Empty: that of its own name, where there is one."""
     barred: Mapping[str, str] = {}
     """Why it can't be given beside the others of these, by field, where there is more to say."""
 

@@ -38,7 +38,7 @@ TIERS = ("standard", "flex", "priority", "flex-then-standard")
 
 class CallOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """The options of every verb that sends. None: not given, so that a file or a default decides. One with the name of
-    a field of Lane, Settings or RetryPolicy sets that field."""
+    a field of Lane, Settings or RetryPolicy sets that field, or the one that its `sets` names."""
 
     base_url: Annotated[
         str | None,
@@ -85,9 +85,16 @@ class CallOptions(Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     patience: Annotated[
         float | None,
-        Option(PATIENCE, "TIME", "wait so long for a provider that is down: seconds, or 90s, 10m (default: 10m)"),
+        Option(
+            PATIENCE,
+            "TIME",
+            "wait so long for a provider that is down: seconds, or 90s, 10m (default: 10m)",
+            sets="patience_s",
+        ),
     ] = None
-    timeout: Annotated[float | None, Option(TIMEOUT, "TIME", "deadline for a whole call (default: 10m)")] = None
+    timeout: Annotated[
+        float | None, Option(TIMEOUT, "TIME", "deadline for a whole call (default: 10m)", sets="timeout_s")
+    ] = None
     config: Annotated[
         str | None, Option(FilePath("a file"), "FILE", "lanes, providers and prices, in TOML or YAML")
     ] = None
@@ -98,7 +105,12 @@ class SendingOptions(CallOptions, frozen=True):
 
     max_age: Annotated[
         float | None,
-        Option(AGE, "AGE", "searches and pages of earlier runs are taken if younger: 90m, 12h, 7d (default: 24h)"),
+        Option(
+            AGE,
+            "AGE",
+            "searches and pages of earlier runs are taken if younger: 90m, 12h, 7d (default: 24h)",
+            sets="max_age_s",
+        ),
     ] = None
     snapshot: Annotated[
         str | None,
@@ -117,6 +129,7 @@ class SendingOptions(CallOptions, frozen=True):
             "pages of this host may lie at an address that is not public: NAME[:PORT], *.NAME, or NAME=ADDRESS:PORT "
             "to take them from there; may be given several times",
             is_repeated=True,
+            sets="allow_hosts",
         ),
     ] = None
     sink: Annotated[
@@ -135,6 +148,7 @@ class SendingOptions(CallOptions, frozen=True):
             "ADDRESS|local",
             "let processes of this Ray cluster carry the calls; local: of one that is started on this machine for "
             "the run",
+            sets="cluster",
         ),
     ] = None
     workers: Annotated[
