@@ -28,6 +28,20 @@ CAPITALS = """import millstream as ms
 ROWS = [{"country": c, "capital": d} for c, d in (("France", "Paris"), ("Italy", "Rome"), ("Peru", "Lima"))]
 capitals = ms.Task(data=ROWS, prompt="What is the capital of {country}?", score=ms.match("{capital}"), trials=3)
 """
+TALK = """import millstream as ms
+
+class Talk(ms.Benchmark):
+    data = [{"country": "France", "capital": "Paris"}, {"country": "Peru", "capital": "Lima"}]
+    trials = 2
+
+    async def run(self, item, ask):
+        talk = [ms.user(f"What is the capital of {item['country']}?")]
+        talk += [await ask(talk), ms.user("Are you sure?")]
+        return (await ask(talk)).text
+
+    def score(self, item, result):
+        return {"right": item["capital"] in result, "length": len(result)}
+"""
 
 # Why a value that was forged with all checksums of its line or document may stay unfound; names are first parts.
 FREE: dict[str, dict[str, tuple[str, ...]]] = {
@@ -39,6 +53,9 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
         "who answered is noted in its line alone": ("answer_id", "tier", "router"),
         "a cache key is a hash of a call that the folder does not hold": ("key", "keys"),
         "another text that reads the same leaves all that follows from it true": ("text", "judgement", "error"),
+        "what was said in a conversation is in its transcript alone, and only the author's code scores it": (
+            *("transcript", "result", "problem"),
+        ),
         "who judged, at what temperature and which text is noted in the line alone": (
             *("judge", "judge_temperature", "text_sha256"),
         ),
@@ -67,7 +84,13 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
         "the heading of a count, whose sum over all models is compared": ("counts.*.model", "counts.*.temperature"),
         "what was asked, where no line repeats it": (
             *("specification.prompt_version", "specification.draw_version", "specification.endpoints"),
-            *("specification.prompt", "specification.score", "specification.data", "specification.lines"),
+            *(
+                "specification.prompt",
+                "specification.parameters",
+                "specification.score",
+                "specification.data",
+                "specification.lines",
+            ),
             *("specification.judging", "specification.benchmark", "specification.max_tokens"),
             "specification.citations",
         ),
@@ -78,7 +101,7 @@ FREE: dict[str, dict[str, tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def runs(running_provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A finished run of each kind: answers and one failure, with a report; a task; turns that judges read."""
+    """A finished run of each kind: answers and one failure, with a report; a task; judged turns; conversations."""
     home = tmp_path_factory.mktemp("planted")
     (home / "capitals.py").write_text(CAPITALS)
     where = ("--model", "sim/open", "--base-url", running_provider.base_url, "--cache", "cache", "--no-progress")
@@ -87,12 +110,14 @@ def runs(running_provider: Provider, tmp_path_factory: pytest.TempPathFactory) -
     assert run_command(home, "run", "millstone", *SMALL, *where, "--out", "millstone").code == 3
     running_provider.reset()
     assert run_command(home, "run", "capitals.py", *where, "--no-report", "--out", "task").code == 0
+    (home / "talk.py").write_text(TALK)
+    assert run_command(home, "run", "talk.py", *where, "--no-report", "--out", "talk").code == 0
     talk = ("run", "sycon", "--judge", "sim/judge", "--setting", "ethical", "--limit", "3", "--no-report")
     # The simulated judge answers with none of the words that it was asked for: nothing is measured.
     assert run_command(home, *talk, *where, "--out", "sycon").code == 3
     judge = ("judge", "sycon", "--judge", "sim/steady", "--cache", "cache", "--no-progress")
     assert run_command(home, *judge, "--base-url", running_provider.base_url).code == 3
-    return [home / name for name in ("millstone", "task", "sycon")]
+    return [home / name for name in ("millstone", "task", "sycon", "talk")]
 
 
 @pytest.fixture
