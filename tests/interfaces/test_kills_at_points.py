@@ -35,6 +35,21 @@ GRADED = """import millstream as ms
 grade = ms.judge("sim/grader", "Is the answer to {country} right?", grades={"yes": 1, "no": 0})
 task = ms.Task(data=[{"country": f"country {n}"} for n in range(6)], prompt="What of {country}?", score=grade)
 """
+SEVERAL = """import millstream as ms
+
+class Talk(ms.Benchmark):
+    data = [{"country": f"country {n}"} for n in range(4)]
+    models = {"reader": "sim/judge"}
+
+    async def run(self, item, ask):
+        talk = [ms.user(f"What of {item['country']}?")]
+        for doubt in ("Are you sure?", "No."):
+            talk += [await ask(talk), ms.user(doubt)]
+        return (await ask(talk[:-1], model="reader")).text
+
+    def score(self, item, result):
+        return len(result)
+"""
 PRICED = '[prices."sim/open"]\ninput = 20.0\noutput = 20.0\n'
 
 
@@ -58,6 +73,7 @@ SCENARIOS = {
     # The simulated judge answers with none of the words that it was asked for: nothing is measured.
     "SYCON": Scenario((*SYCON, *SENT, "--no-report", "--out", "run"), code=3, lanes=2),
     "task": Scenario(("run", "graded.py", "--model", "sim/open", *SENT, "--no-report", "--out", "run"), lanes=2),
+    "several steps": Scenario(("run", "talk.py", "--model", "sim/open", *SENT, "--no-report", "--out", "run"), lanes=2),
     "judge": Scenario(
         ("judge", "run", "--judge", "sim/steady", *SENT),
         code=3,
@@ -94,6 +110,7 @@ def prepared(name: str, scenario: Scenario, outside: Outside, home: Path) -> Non
     home.mkdir(parents=True)
     write_sound(home / "in.jsonl", 20)
     (home / "graded.py").write_text(GRADED)
+    (home / "talk.py").write_text(SEVERAL)
     (home / "prices.toml").write_text(PRICED)
     for command in scenario.before:
         assert run_command(home, *reaching(outside, command), **outside.variables).code in (0, 3), name
