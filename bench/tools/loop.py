@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ...engine.call import Message, Reply
 from ...engine.content import Tool, ToolCall
 
 if TYPE_CHECKING:
     from .toolbox import AnyTool, Offer
+
+
+Said: TypeAlias = Message | Reply | Mapping[str, Any]
 
 
 class Asking(Protocol):
@@ -26,10 +29,10 @@ class Asking(Protocol):
 
 async def tool_loop(
     ask: Asking,
-    messages: Sequence[Message | Reply | Mapping[str, Any]],
+    messages: str | Sequence[Said],
     tools: Sequence[AnyTool] | None = None,
     **parameters: Any,
-) -> tuple[Reply, list[Message | Reply | Mapping[str, Any]]]:
+) -> tuple[Reply, list[Said]]:
     """Asks the model and carries out its tool calls until a reply has none; returns this reply and all messages.
 
     `tools` are functions and `ms.mcp(…)` (None: those of the benchmark); `parameters` go to each `ask`. All calls of
@@ -37,7 +40,7 @@ async def tool_loop(
     `steps_max` ends the loop.
     """
     offer = await ask.offer(tools)
-    talk = [*messages]
+    talk: list[Said] = [Message("user", messages)] if isinstance(messages, str) else [*messages]
     while True:
         reply = await ask(talk, tools=offer.declared, **parameters)
         talk.append(reply)
