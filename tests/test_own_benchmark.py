@@ -38,6 +38,11 @@ def test_the_first_task_has_at_most_twelve_lines() -> None:
     assert len(task.splitlines()) <= 12
 
 
+def test_the_agent_has_25_lines_beside_its_functions_data() -> None:
+    (agent,) = [block.text for block in SECTIONS["An agent in 25 lines"] if block.file == "shop.py"]
+    assert len([line for line in agent.splitlines() if line.strip()]) <= 25
+
+
 def test_the_class_of_the_page_is_the_one_whose_types_are_checked() -> None:
     (firm,) = [block.text for block in SECTIONS["A benchmark in a package"] if block.file == "firm/firm.py"]
     checked = Path(__file__).parent / "bench/evaluation/door/firm_benchmark.py"

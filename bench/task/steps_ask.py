@@ -23,7 +23,7 @@ from ...providers.tool_results import PROVIDER as TOOL
 from ...providers.tool_results import result_of
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
 from ..evaluation.door.defect import BenchmarkDefect
-from ..tools.toolbox import AnyTool, Kept, Offer, Toolbox, ToolSet
+from ..tools.toolbox import AnyTool, Kept, KeptFor, Offer, Toolbox, ToolSet
 from .messages import Said, messages_in
 from .records import Record
 from .rows import canonical, shown
@@ -124,13 +124,13 @@ class StepAsk:
         ask.begin(talk)`, and `reply = await later`. It belongs to the item, which ends after it."""
         return self._ask.begin(cast(Coroutine[Any, Any, _T], work) if iscoroutine(work) else self(work, **options))  # type: ignore[arg-type]
 
-    async def offer(self, tools: Sequence[AnyTool] | None = None) -> Offer:
+    async def offer(self, tools: Sequence[AnyTool] | None = None, *, keep: bool = True) -> Offer:
         """Returns tools as they are offered to a model (None: those of the benchmark): `await ask(talk,
-        tools=offer.declared)`."""
+        tools=offer.declared)`. `keep`: as in `ms.tool_loop`."""
         self._check()
         box = self.held(self._rules.tools, lambda: Toolbox(self._rules.tools, self._kept))
         try:
-            return await box.offer(tools)
+            return await box.offer(tools, keep=keep)
         except BenchmarkDefect as error:
             self._end(error)
 
@@ -233,11 +233,13 @@ class StepAsk:
         return self._reply(outcome, of)
 
     async def _kept(
-        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool
+        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor
     ) -> Kept:
         """Returns a tool's result from the store, else that of its work, once it is stored like an answer."""
+        if kept_for == "nobody":
+            return Kept(await self._or_ended(work()))
         whole = {"benchmark": self._rules.name, **question}
-        if is_of_item:
+        if kept_for == "item":
             whole |= {"pair": str(self._ask.pair), "item": self.item}
         outcome = await self._outcome(Call(f"{TOOL}/{name}", canonical(whole).decode(), tag=work), "tool")
         reply = self._reply(outcome, "tool")
@@ -245,8 +247,12 @@ class StepAsk:
         return Kept(result_of(reply), outcome.cached, seconds)
 
     async def _outcome(self, call: Call, role: Literal["subject", "judge", "tool"]) -> Outcome:
+        return await self._or_ended(self._ask.outcome(call, role=role))
+
+    async def _or_ended(self, work: Awaitable[_T]) -> _T:
+        """Returns the result of work; what stops the run ends the item."""
         try:
-            return await self._ask.outcome(call, role=role)
+            return await work
         except (Stopped, LocalFault) as error:
             self.ended = self.ended or ItemEnded(error)
             raise self.ended from error

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import UNSET
 
 from ...engine.call import Reply
+from ...engine.fault import LocalFault, Stopped
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
 from ..evaluation.door.defect import BenchmarkDefect
 from ..evaluation.door.record import Record as BaseRecord
@@ -54,6 +55,8 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
         await steps.close()
     # Even if the author's code caught it, a stop leaves the item pending.
     ask.check_ended()
+    if steps.ended is not None and isinstance(steps.ended.error, Stopped | LocalFault):
+        raise steps.ended.error
     fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": steps.transcript.written()}
     if raised is not None or steps.ended is not None:
         _raise_failure(raised, steps.ended, task, fields)

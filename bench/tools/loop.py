@@ -18,7 +18,7 @@ Said: TypeAlias = Message | Reply | Mapping[str, Any]
 class Asking(Protocol):
     """What the loop needs of an item's `ask`."""
 
-    async def offer(self, tools: Sequence[AnyTool] | None = None) -> Offer: ...
+    async def offer(self, tools: Sequence[AnyTool] | None = None, *, keep: bool = True) -> Offer: ...
 
     async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]: ...
 
@@ -31,15 +31,18 @@ async def tool_loop(
     ask: Asking,
     messages: str | Sequence[Said],
     tools: Sequence[AnyTool] | None = None,
+    *,
+    keep: bool = True,
     **parameters: Any,
 ) -> tuple[Reply, list[Said]]:
     """Asks the model and carries out its tool calls until a reply has none; returns this reply and all messages.
 
     `tools` are functions and `ms.mcp(…)` (None: those of the benchmark); `parameters` go to each `ask`. All calls of
     one reply run at once, and their results stand in the order of the calls. Each reply is a step of the item, whose
-    `steps_max` ends the loop.
+    `steps_max` ends the loop. Results are kept, so that no tool is called twice; with `keep=False`, a run that goes on
+    calls them again, as tools need that build up a state in this process or in a server of the item.
     """
-    offer = await ask.offer(tools)
+    offer = await ask.offer(tools, keep=keep)
     talk: list[Said] = [Message("user", messages)] if isinstance(messages, str) else [*messages]
     while True:
         reply = await ask(talk, tools=offer.declared, **parameters)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable, iscoroutinefunction
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct, structs
@@ -43,12 +43,15 @@ class Kept(Struct, frozen=True):
     """How long it took; None: not measured."""
 
 
+KeptFor = Literal["run", "item", "nobody"]
+
+
 class Keep(Protocol):
-    """Keeps results: returns the stored result of a question, else that of `work`, once it is stored. `is_of_item`:
-    whether the question is asked by this item alone."""
+    """Keeps results: returns the stored result of a question, else that of `work`, once it is stored. `kept_for`: whose
+    question it is; that of nobody is neither stored nor looked up."""
 
     async def __call__(
-        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool
+        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor
     ) -> Kept: ...
 
 
@@ -107,16 +110,16 @@ class Toolbox:
     def __repr__(self) -> str:
         return f"<Toolbox [{self._asked.total()} calls, {len(self._servers)} servers]>"
 
-    async def offer(self, tools: Sequence[AnyTool] | None = None) -> Offer:
+    async def offer(self, tools: Sequence[AnyTool] | None = None, *, keep: bool = True) -> Offer:
         """Returns what is offered to a model: the given tools (None: the benchmark's). Raises BenchmarkDefect for a
-        function that a model can't be told of."""
+        function that a model can't be told of. `keep`: whether results are kept."""
         each_tool: list[FunctionTool | ServerTool] = []
         for each in self.tools.tools if tools is None else tools:
             if isinstance(each, McpServer):
                 each_tool += await self._listed(each)
             else:
                 each_tool.append(self.tools.function(each))
-        return Offer(self, _by_name(each_tool))
+        return Offer(self, _by_name(each_tool), "item" if keep else "nobody")
 
     async def close(self) -> None:
         """Closes the item's servers."""
@@ -156,7 +159,7 @@ class Toolbox:
             return ToolResult("", msgspec.json.encode(running.tools).decode(), "mcp")
 
         source = server.specified()
-        kept = await self.keep("mcp", {"tools_of": source}, listed, is_of_item=False)
+        kept = await self.keep("mcp", {"tools_of": source}, listed, "run")
         return [ServerTool(server, tool, source) for tool in _LISTED.decode(str(kept.result.content))]
 
 
@@ -173,8 +176,9 @@ class ServerTool:
 class Offer:
     """Tools that are offered to a model, and the results of its calls of them."""
 
-    def __init__(self, box: Toolbox, by_name: Mapping[str, FunctionTool | ServerTool]) -> None:
+    def __init__(self, box: Toolbox, by_name: Mapping[str, FunctionTool | ServerTool], kept_for: KeptFor) -> None:
         self._box = box
+        self._kept_for = kept_for
         self._by_name = by_name
 
     def __repr__(self) -> str:
@@ -197,7 +201,7 @@ class Offer:
             return _named(call, Kept(failed(call.name, str(error))))
         question = {"source": source, "arguments": msgspec.json.decode(call.arguments.strip() or "{}")}
         question["count"] = self._box.count({"tool": tool.name, **question})
-        return _named(call, await self._box.keep(tool.name, question, work, is_of_item=True))
+        return _named(call, await self._box.keep(tool.name, question, work, self._kept_for))
 
     def _work(self, tool: FunctionTool | ServerTool, text: str) -> tuple[Any, Callable[[], Awaitable[ToolResult]]]:
         """Returns what decides the result beside the arguments, and what makes it. Raises WrongArguments."""

@@ -176,6 +176,56 @@ def test_tools_made_for_an_item_and_steps_beyond_the_most_are_as_elsewhere(provi
     assert refused.code == 2 and "Own: tool <lambda>: a tool's name has up to 64 letters" in refused.err
 
 
+STATEFUL = """
+import os
+from pathlib import Path
+import millstream as ms
+
+HERE = Path(__file__).parent
+
+class Count(ms.Benchmark):
+    data = [{"id": "a"}]
+
+    async def run(self, item, ask):
+        state = []
+
+        def count() -> int:
+            "Counts."
+            state.append(1)
+            if len(state) == 2 and (HERE / "kill").exists():
+                (HERE / "kill").unlink()
+                os.kill(os.getpid(), 9)
+            return len(state)
+
+        talk = []
+        for time in range(3):
+            reply, talk = await ms.tool_loop(ask, [*talk, ms.user(f"count, please: {time}")], [count], keep=False)
+        return [reply.text, len(state)]
+
+    def score(self, item, result):
+        return result == ["The tools said: 3", 3]
+"""
+
+
+def test_tools_with_a_state_are_called_again_so_that_it_is_as_before(provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(STATEFUL)
+    (tmp_path / "kill").touch()
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report")
+    assert finish(start(tmp_path, "run", "agent.py", "--model", "sim/tools", *where)).code == -signal.SIGKILL
+    calls = provider.calls()
+    assert calls == 3 and made(tmp_path, provider).code == 0
+    (line,) = lines_of(tmp_path / "run/records.jsonl")
+    assert line["score"] == 1.0 and provider.calls() == 6 and len(line["keys"]) == 6
+    (tmp_path / "agent.py").write_text(
+        STATEFUL.replace("return len(state)", 'raise LocalFault("no disk")').replace(
+            "import os", "import os\nfrom millstream.engine.fault import LocalFault"
+        )
+    )
+    stopped = made(tmp_path, provider, out="stopped")
+    assert stopped.code == 5 and "no disk" in stopped.err
+    assert lines_of(tmp_path / "stopped/failures.jsonl") == []
+
+
 def test_a_tool_that_needs_a_missing_server_stops_the_run_which_goes_on_later(
     provider: Provider, tmp_path: Path
 ) -> None:

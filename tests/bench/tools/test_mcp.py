@@ -19,7 +19,7 @@ import pytest
 
 import millstream as ms
 from millstream.bench.tools.mcp_server import RunningServer
-from millstream.bench.tools.toolbox import Kept, Offer, Toolbox, ToolSet
+from millstream.bench.tools.toolbox import Kept, KeptFor, Offer, Toolbox, ToolSet
 from millstream.engine.content import Image, ToolCall, ToolResult
 from millstream.engine.fault import LocalFault
 
@@ -65,7 +65,7 @@ for line in sys.stdin:
 """
 
 
-async def unkept(name: str, question: Any, work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool) -> Kept:
+async def unkept(name: str, question: Any, work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor) -> Kept:
     return Kept(await work())
 
 

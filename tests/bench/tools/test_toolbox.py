@@ -14,7 +14,7 @@ import pytest
 from millstream.bench.evaluation.door.defect import BenchmarkDefect
 from millstream.bench.tools.carrying_out import Workers
 from millstream.bench.tools.results import RESULT_CHARS_MAX
-from millstream.bench.tools.toolbox import AnyTool, Kept, Toolbox, ToolSet
+from millstream.bench.tools.toolbox import AnyTool, Kept, KeptFor, Toolbox, ToolSet
 from millstream.engine.content import Image, ToolCall, ToolResult
 from millstream.engine.fault import LocalFault
 
@@ -28,7 +28,7 @@ class Store:
         self.kept: dict[str, ToolResult] = {}
 
     async def __call__(
-        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], *, is_of_item: bool
+        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor
     ) -> Kept:
         key = f"{name} {question}"
         is_replayed = key in self.kept
