@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .bench.task.steps_ask import StepAsk as StepAsk
     from .bench.task.steps_class import Benchmark as Benchmark
     from .bench.task.task import Task as Task
-    from .bench.tools.loop import tool_loop as tool_loop
+    from .bench.task.tool_loop import tool_loop as tool_loop
     from .bench.tools.mcp_server import mcp as mcp
     from .configuration.benchmark_options import SharedOptions as SharedOptions
     from .configuration.declared_options import Option as Option
@@ -116,7 +116,7 @@ _NAMES = {
     "bench.task.choices": ("choice",),
     "bench.task.scorers": ("match", "numeric", "regex"),
     "bench.task.task": ("Task",),
-    "bench.tools.loop": ("tool_loop",),
+    "bench.task.tool_loop": ("tool_loop",),
     "bench.tools.mcp_server": ("mcp",),
     "configuration.benchmark_options": ("SharedOptions",),
     "configuration.declared_options": ("Option",),

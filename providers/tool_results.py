@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
 import msgspec
-from msgspec import Struct
 
 from ..engine.call import Call, Reply
-from ..engine.content import Image, ToolResult
+from ..engine.content import ToolResult
 from ..engine.endpoint import AwaitingEndpoint, Cleared, EncodeError, Fault, Request, Response
 from ..engine.lane import Lane
 from ..engine.limits import Limit
@@ -33,14 +32,7 @@ class _ToolRequest(Request, frozen=True):
     work: Work | None = None
 
 
-class _Kept(Struct, frozen=True, omit_defaults=True):
-    """A result as it is stored: without the id and the name, which the model's call has."""
-
-    content: str | tuple[str | Image, ...]
-    is_error: bool = False
-
-
-_decode = msgspec.json.Decoder(_Kept).decode
+_decode = msgspec.json.Decoder(ToolResult).decode
 
 
 def is_tool(lane: str) -> bool:
@@ -79,14 +71,12 @@ class ToolEndpoint(AwaitingEndpoint):
         assert isinstance(request, _ToolRequest) and request.work is not None, request
         loop = asyncio.get_running_loop()
         began = loop.time()
-        result = await request.work()
-        body = msgspec.json.encode(_Kept(result.content, result.is_error))
+        body = msgspec.json.encode(await request.work())
         return Response(200, body, latency_ms=1000 * (loop.time() - began))
 
     def decode(self, response: Response) -> Reply | Fault:
         try:
-            kept = _decode(response.body)
+            result = _decode(response.body)
         except msgspec.MsgspecError:
             return bad_json("a tool's stored result can't be read")
-        result = ToolResult("", kept.content, is_error=kept.is_error)
         return Reply("", raw_hash=sha256(response.body).hexdigest(), parts=(result,))

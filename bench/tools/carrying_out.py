@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
-from inspect import isawaitable
 from typing import Any
 
 from ...engine.fault import LocalFault
@@ -48,8 +47,7 @@ class Workers:
         return len(self._left)
 
     async def thread(self, name: str, work: Callable[[], Any], limit_s: float) -> Any:
-        """Returns what a function returns, which runs in a thread; an awaitable is awaited on the loop. Raises what it
-        raises, and OverTime."""
+        """Returns what a function returns, which runs in a thread. Raises what it raises, and OverTime."""
         async with self._room:
             if self.still_running >= self._left_most:
                 raise LocalFault(
@@ -61,12 +59,13 @@ class Workers:
             context = copy_context()
 
             def run() -> None:
+                made: tuple[Any, BaseException | None]
                 try:
-                    value, error = context.run(work), None
-                except BaseException as raised:  # noqa: BLE001 (raised where it is awaited)
-                    value, error = None, raised
+                    made = context.run(work), None
+                except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
+                    made = None, error
                 with suppress(RuntimeError):  # the loop is closed: nobody waits
-                    loop.call_soon_threadsafe(_settle, end, value, error)
+                    loop.call_soon_threadsafe(_settle, end, made)
 
             thread = threading.Thread(target=run, name=f"tool {name}", daemon=True)
             try:
@@ -77,13 +76,15 @@ class Workers:
                     self._left.add(thread)
             if not end.done():
                 raise self._abandoned(name, limit_s)
-            value = end.result()
-        return await self.task(name, value, limit_s) if isawaitable(value) else value
+            value, error = end.result()
+        if error is not None:
+            raise _plain(error)
+        return value
 
     async def task(self, name: str, work: Awaitable[Any], limit_s: float) -> Any:
         """Returns the result of something awaitable, which is cancelled if it takes longer than its limit. Raises what
         it raises, and OverTime."""
-        task = asyncio.ensure_future(_guarded(work))
+        task = asyncio.ensure_future(_caught(work))
         try:
             await asyncio.wait([task], timeout=limit_s)
             is_over = not task.done()
@@ -92,36 +93,32 @@ class Workers:
                 task.cancel()
                 # A function may suppress its cancellation; it is not waited for.
                 await asyncio.wait([task], timeout=GRACE_S)
-                task.add_done_callback(_forget)
         if is_over:
             raise self._abandoned(name, limit_s)
-        if task.cancelled():
-            raise RuntimeError("it was cancelled by its own code")
-        return task.result()
+        value, error = task.result()
+        if error is not None:
+            raise _plain(error)
+        return value
 
     def _abandoned(self, name: str, limit_s: float) -> OverTime:
         self.abandoned[name] += 1
         return OverTime(f"{name} gave no result in {limit_s:g} s and was abandoned")
 
 
-async def _guarded(work: Awaitable[Any]) -> Any:
+def _settle(end: asyncio.Future[Any], made: Any) -> None:
+    if not end.done():
+        end.set_result(made)
+
+
+async def _caught(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     try:
-        return await work
-    except SystemExit as error:  # a task that raises it would end the loop
-        raise RuntimeError(f"SystemExit: {error}") from error
+        return await work, None
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 (raised where it is awaited)
+        return None, error
 
 
-def _settle(end: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
-    if end.done():
-        return
-    if isinstance(error, SystemExit | asyncio.CancelledError | StopIteration):  # no error of a future's
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    if error is None:
-        end.set_result(value)
-    else:
-        end.set_exception(error)
-
-
-def _forget(task: asyncio.Future[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
+def _plain(error: BaseException) -> BaseException:
+    """Returns what a function raised as what may pass through a task: these would end the loop, or a task."""
+    if isinstance(error, SystemExit | asyncio.CancelledError | StopIteration):
+        return RuntimeError(f"{type(error).__name__}: {error}".rstrip(": "))
+    return error

@@ -6,7 +6,7 @@ Calls nothing: how long a function may take, and what its result becomes, is the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import BoundArguments, Parameter, signature
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -28,11 +28,12 @@ class WrongArguments(Exception):
 
 
 class FunctionTool:
-    """A function with what a model reads of it. The constructor raises BenchmarkDefect for a function that can't be
-    described."""
+    """A function with what a model reads of it. `source`: its fingerprint. The constructor raises BenchmarkDefect for a
+    function that can't be described."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], source: str = "") -> None:
         self.function = function
+        self.source = source
         plain = function.func if isinstance(function, partial) else function
         self.name = str(getattr(plain, "__name__", type(plain).__name__))
         if not NAME.fullmatch(self.name):
@@ -46,7 +47,7 @@ class FunctionTool:
             raise self._defect(f"its types can't be read: {error}") from error
         fields = [self._field(each, hints, texts) for each in self._signature.parameters.values()]
         arguments = msgspec.defstruct("arguments", fields, kw_only=True, forbid_unknown_fields=True)
-        self.declared = Tool(self.name, description, self._schema(arguments))
+        self.declared = Tool(self.name, description, _schema_of(arguments))
         """The tool as a model reads it."""
         self._decode = msgspec.json.Decoder(arguments).decode
 
@@ -74,13 +75,13 @@ class FunctionTool:
             raise self._defect(f"parameter {name} has no type: write one, as {name}: str")
         hint = hints[name]
         try:
-            _, inner = msgspec.json.schema_components([hint], ref_template=_REFERENCE + "{name}")
+            _schema_of(hint)
         except (TypeError, RecursionError, NameError) as error:
+            kind = hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
             reason = " ".join(str(error).split()).partition(" - type")[0]
-            reason = f"no JSON is made of {_named(hint)}" if "custom types" in reason else reason
+            reason = f"no JSON is made of {kind}" if "custom types" in reason else reason
+            reason = f"{kind} holds itself, which not every model reads" if "recursion" in reason else reason
             raise self._defect(f"parameter {name}: {reason}") from error
-        if any(_holds(schema, f"{_REFERENCE}{each}", inner, ()) for each, schema in inner.items()):
-            raise self._defect(f"parameter {name}: {_named(hint)} holds itself, which not every model reads")
         words = [each for each in get_args(hint)[1:] if isinstance(each, str)] if get_origin(hint) is Annotated else []
         more: dict[str, Any] = {}
         if text := " ".join(words) or texts.get(name, ""):
@@ -91,11 +92,6 @@ class FunctionTool:
             hint = Union[hint, UnsetType]  # noqa: UP007 (a hint may be a text of typing's)
         hint = Annotated[hint, Meta(**more)] if more else hint
         return (name, hint) if is_needed else (name, hint, UNSET)
-
-    def _schema(self, arguments: type) -> dict[str, Any]:
-        _, parts = msgspec.json.schema_components([arguments], ref_template=_REFERENCE + "{name}")
-        schema = _inlined(parts[arguments.__name__], parts)
-        return {name: value for name, value in schema.items() if name != "title"}
 
     def _defect(self, what: str) -> BenchmarkDefect:
         return BenchmarkDefect(f"tool {self.name}: {what}")
@@ -119,26 +115,9 @@ def _kind(schema: Any) -> str:
     return str(schema.get("type", "any value"))
 
 
-def _named(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
-
-
-def _holds(schema: Any, reference: str, parts: Mapping[str, Any], above: tuple[str, ...]) -> bool:
-    """Returns whether a schema refers to a part, itself or through others."""
-    return any(
-        each == reference
-        or (each not in above and _holds(parts[each.removeprefix(_REFERENCE)], reference, parts, (*above, each)))
-        for each in _references(schema)
-    )
-
-
-def _references(schema: Any) -> Iterable[str]:
-    if isinstance(schema, dict):
-        if isinstance(reference := schema.get("$ref"), str):
-            yield reference
-        schema = list(schema.values())
-    for inner in schema if isinstance(schema, list) else ():
-        yield from _references(inner)
+def _schema_of(kind: Any) -> dict[str, Any]:
+    (schema,), parts = msgspec.json.schema_components([kind], ref_template=_REFERENCE + "{name}")
+    return {name: value for name, value in _inlined(schema, parts).items() if name != "title"}
 
 
 def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:

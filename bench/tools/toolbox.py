@@ -70,11 +70,13 @@ class ToolSet:
         self.tools = tuple(tools)
         self.time_limit_s = time_limit_s
         self.workers = Workers()
-        self.source_of = source_of
         self.variables = variables
+        self._source_of = source_of
         self.room_for_items = asyncio.Semaphore(ITEMS_WITH_SERVERS_MOST)
         self.shared: dict[McpServer, RunningServer] = {}
-        self._functions = {id(each): FunctionTool(each) for each in self.tools if not isinstance(each, McpServer)}
+        self._functions: dict[int, FunctionTool] = {}
+        functions = (each for each in self.tools if not isinstance(each, McpServer))
+        self._functions = {id(each): self.function(each) for each in functions}
         _by_name([*self._functions.values()])
 
     def __repr__(self) -> str:
@@ -82,7 +84,7 @@ class ToolSet:
 
     def function(self, function: Callable[..., Any]) -> FunctionTool:
         """Returns a function as a tool, also one that the benchmark made for an item."""
-        return self._functions.get(id(function)) or FunctionTool(function)
+        return self._functions.get(id(function)) or FunctionTool(function, self._source_of(function))
 
     async def close(self) -> None:
         """Closes the shared servers, and says how many calls were abandoned."""
@@ -105,6 +107,8 @@ class Toolbox:
         self.keep = keep
         self._asked: Counter[bytes] = Counter()
         self._servers: dict[McpServer, RunningServer] = {}
+        self._has_room = False
+        self._is_closed = False
         self._starting = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -123,11 +127,12 @@ class Toolbox:
 
     async def close(self) -> None:
         """Closes the item's servers."""
-        servers, self._servers = [*self._servers.values()], {}
-        if servers:
-            try:
-                await asyncio.gather(*(server.close() for server in servers))
-            finally:
+        self._is_closed = True
+        try:
+            await asyncio.gather(*(server.close() for server in self._servers.values()))
+        finally:
+            if self._has_room:
+                self._has_room = False
                 self.tools.room_for_items.release()
 
     def count(self, question: Mapping[str, Any]) -> int:
@@ -145,8 +150,10 @@ class Toolbox:
                 await running.close()
                 running = None
             if running is None:
-                if not server.shared and not self._servers:
-                    await self.tools.room_for_items.acquire()
+                if not server.shared and not self._has_room:
+                    self._has_room = await self.tools.room_for_items.acquire()
+                if self._is_closed:
+                    raise asyncio.CancelledError("the item has ended")
                 running = servers[server] = RunningServer(server, self.tools.variables)
         await running.started()
         return running
@@ -196,23 +203,23 @@ class Offer:
             names = ", ".join(self._by_name) or "none"
             return _named(call, Kept(failed(call.name, f"there is no tool {call.name!r}; there are: {names}")))
         try:
-            source, work = self._work(tool, call.arguments)
+            work = self._work(tool, call.arguments)
         except WrongArguments as error:
             return _named(call, Kept(failed(call.name, str(error))))
-        question = {"source": source, "arguments": msgspec.json.decode(call.arguments.strip() or "{}")}
+        question = {"source": tool.source, "arguments": msgspec.json.decode(call.arguments.strip() or "{}")}
         question["count"] = self._box.count({"tool": tool.name, **question})
         return _named(call, await self._box.keep(tool.name, question, work, self._kept_for))
 
-    def _work(self, tool: FunctionTool | ServerTool, text: str) -> tuple[Any, Callable[[], Awaitable[ToolResult]]]:
-        """Returns what decides the result beside the arguments, and what makes it. Raises WrongArguments."""
+    def _work(self, tool: FunctionTool | ServerTool, text: str) -> Callable[[], Awaitable[ToolResult]]:
+        """Returns what makes the result of a call with these arguments. Raises WrongArguments."""
         if isinstance(tool, ServerTool):
             try:
                 arguments = msgspec.json.decode(text.strip() or "{}", type=dict[str, Any])
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 raise WrongArguments(f"wrong arguments: {error}. {expected(tool.declared)}") from error
-            return tool.source, lambda: self._called(tool, arguments)
+            return lambda: self._called(tool, arguments)
         bound = tool.arguments(text)
-        return self._box.tools.source_of(tool.function), lambda: self._carried_out(tool, bound.args, bound.kwargs)
+        return lambda: self._carried_out(tool, bound.args, bound.kwargs)
 
     async def _carried_out(self, tool: FunctionTool, args: Any, kwargs: Any) -> ToolResult:
         tools, function = self._box.tools, tool.function
@@ -223,10 +230,12 @@ class Offer:
 
         try:
             if iscoroutinefunction(function):
-                content = content_of(await tools.workers.task(tool.name, function(*args, **kwargs), tools.time_limit_s))
+                made = function(*args, **kwargs)
             else:
-                content = await tools.workers.thread(tool.name, call, tools.time_limit_s)
-            return ToolResult("", content, tool.name)
+                made = await tools.workers.thread(tool.name, call, tools.time_limit_s)
+            if isawaitable(made):
+                made = content_of(await tools.workers.task(tool.name, made, tools.time_limit_s))
+            return ToolResult("", made, tool.name)
         except OverTime as error:
             return failed(tool.name, str(error))
         except (Stopped, LocalFault):

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -65,8 +66,20 @@ def test_what_a_tool_returns_is_its_result_with_the_calls_id_and_name() -> None:
         await asyncio.sleep(0.01)
         return word.upper()
 
-    calls = [("slowly", '{"word": "a"}'), ("twice", '{"word": "b"}')]
-    assert results([twice, slowly], *calls) == [ToolResult("c0", "A", "slowly"), ToolResult("c1", "bb", "twice")]
+    @wraps(slowly)
+    def wrapped(word: str) -> Awaitable[object]:
+        async def more() -> object:
+            return [await slowly(word)]
+
+        return more()
+
+    wrapped.__name__ = "wrapped"
+    calls = [(name, '{"word": "b"}') for name in ("slowly", "twice", "wrapped")]
+    assert results([twice, slowly, wrapped], *calls) == [
+        ToolResult("c0", "B", "slowly"),
+        ToolResult("c1", "bb", "twice"),
+        ToolResult("c2", '["B"]', "wrapped"),
+    ]
 
 
 def test_values_become_text_or_images() -> None:
@@ -134,7 +147,7 @@ def test_an_exception_is_the_result_of_its_tool() -> None:
         "KeyError: 'key'",
         "RuntimeError: SystemExit: 3",
         "RuntimeError: SystemExit: 4",
-        "RuntimeError: it was cancelled by its own code",
+        "RuntimeError: CancelledError",
         "Mute",
     ]
 

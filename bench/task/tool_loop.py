@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...engine.call import Message, Reply
-from ...engine.content import Tool, ToolCall
-
-if TYPE_CHECKING:
-    from .toolbox import AnyTool, Offer
-
-
-Said: TypeAlias = Message | Reply | Mapping[str, Any]
-
-
-class Asking(Protocol):
-    """What the loop needs of an item's `ask`."""
-
-    async def offer(self, tools: Sequence[AnyTool] | None = None, *, keep: bool = True) -> Offer: ...
-
-    async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]: ...
-
-    def __call__(
-        self, messages: Sequence[Any], *, tools: Sequence[Tool], **parameters: Any
-    ) -> Coroutine[Any, Any, Reply]: ...
+from ..tools.toolbox import AnyTool
+from .messages import Said, user
+from .steps_ask import StepAsk
 
 
 async def tool_loop(
-    ask: Asking,
-    messages: str | Sequence[Said],
-    tools: Sequence[AnyTool] | None = None,
-    *,
-    keep: bool = True,
-    **parameters: Any,
-) -> tuple[Reply, list[Said]]:
+    ask: StepAsk, messages: Said, tools: Sequence[AnyTool] | None = None, *, keep: bool = True, **parameters: Any
+) -> tuple[Reply, list[Message | Reply | Mapping[str, Any]]]:
     """Asks the model and carries out its tool calls until a reply has none; returns this reply and all messages.
 
     `tools` are functions and `ms.mcp(…)` (None: those of the benchmark); `parameters` go to each `ask`. All calls of
@@ -43,7 +22,7 @@ async def tool_loop(
     calls them again, as tools need that build up a state in this process or in a server of the item.
     """
     offer = await ask.offer(tools, keep=keep)
-    talk: list[Said] = [Message("user", messages)] if isinstance(messages, str) else [*messages]
+    talk: list[Message | Reply | Mapping[str, Any]] = [user(messages)] if isinstance(messages, str) else [*messages]
     while True:
         reply = await ask(talk, tools=offer.declared, **parameters)
         talk.append(reply)
