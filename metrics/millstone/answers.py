@@ -7,8 +7,10 @@ every name. Knows the configurations, stances and readings, but no file and no s
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
@@ -122,8 +124,10 @@ class AnswerTally:
         self._wordings = wordings
         self._columns: dict[Pair, _AnswerColumns] = {}
         self._places: dict[tuple[str, int, str, str | None], int] = {}
-        self._lists: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._names: dict[str, str] = {}
+        # All arguments, each one's number by issue and id, and each list's by issue and its arguments' numbers.
+        self._arguments: list[tuple[str, str]] = []
+        self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._lists: dict[tuple[str, tuple[int, ...]], int] = {}
         # What `models` returned last, with the number of its answers.
         self._made: tuple[int, list[AnswerRows]] = (0, [])
 
@@ -156,9 +160,12 @@ class AnswerTally:
         code = _CODES[*stances, refused, cut]
         if (columns := self._columns.get(pair)) is None:
             columns = self._columns[pair] = _AnswerColumns()
-        list_number = self._lists.get((issue, arguments))
-        if list_number is None:
-            list_number = self._lists[issue, self._interned(arguments)] = len(self._lists)
+        numbers, lists = self._numbers[issue], self._lists
+        try:
+            members = tuple([numbers[argument] for argument in arguments])
+        except KeyError:
+            members = self._numbered(issue, arguments)
+        list_number = lists.setdefault((issue, members), len(lists))
         columns.place.append(place)
         columns.trial.append(trial)
         columns.code.append(code)
@@ -177,8 +184,14 @@ class AnswerTally:
         """Returns each pair's name in scores. `pairs` are further ones that may have no answer yet."""
         return row_names((*self._columns, *pairs))
 
-    def _interned(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple([self._names.setdefault(argument, argument) for argument in arguments])
+    def _numbered(self, issue: str, arguments: tuple[str, ...]) -> tuple[int, ...]:
+        """Returns the numbers of arguments, of which some are new."""
+        numbers = self._numbers[issue]
+        for argument in arguments:
+            if argument not in numbers:
+                numbers[argument] = len(self._arguments)
+                self._arguments.append((issue, argument))
+        return tuple([numbers[argument] for argument in arguments])
 
     def _place_table(self) -> NDArray[np.int32]:
         """Returns a row for each place: its issue (an index into the sorted issues), template, configuration, and what
@@ -191,13 +204,9 @@ class AnswerTally:
         return np.array(rows, dtype=np.int32).reshape(-1, 5)
 
     def _argument_lists(self) -> ArgumentLists:
-        at: dict[tuple[str, str], int] = {}
-        members: array[int] = array("i")
-        starts = [0]
-        for issue, arguments in self._lists:
-            members.extend([at.setdefault((issue, argument), len(at)) for argument in arguments])
-            starts.append(len(members))
-        return ArgumentLists(tuple(at), np.array(starts, dtype=np.int64), np.array(members, dtype=np.int32))
+        every = [members for _, members in self._lists]
+        starts = np.cumsum([0, *map(len, every)], dtype=np.int64)
+        return ArgumentLists(tuple(self._arguments), starts, np.fromiter(chain.from_iterable(every), dtype=np.int32))
 
     def _answers(
         self,
