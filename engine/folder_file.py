@@ -22,6 +22,8 @@ LINE_MAX = 64 << 20  # an answer has at most 16 MiB; escapes and a copy in base6
 WHOLE_MAX = 256 << 20  # a manifest lists each row of its data in some 110 bytes
 # Below Python's 1,000, at which decoders raise RecursionError.
 DEPTH_MAX = 900
+# Of a file that is read line by line: a line of 1 KB takes 0.5 µs, with the usual 8 KiB 0.9.
+_BUFFER = 1 << 16
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
@@ -80,7 +82,7 @@ def open_to_append(path: Path) -> BinaryIO:
 def lines_in(path: Path, begin: int = 0, before: int = 0) -> Iterator[bytes]:
     """Yields each line with its newline, which the last may lack. `begin`: the byte at which to begin, behind this many
     lines (`before`). Raises DamagedJournal for a line that is too long, or nested too deeply to decode."""
-    with open_to_read(path) as file:
+    with os.fdopen(open_regular(path), "rb", _BUFFER) as file:
         file.seek(begin)
         for number, line in enumerate(iter(partial(file.readline, LINE_MAX + 1), b""), before + 1):
             if len(line) > LINE_MAX or _may_be_deep(line):

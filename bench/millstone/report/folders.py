@@ -83,8 +83,9 @@ def read(path: Path, manifest: Mapping[str, Any] | None, readings: Readings) -> 
         counted, tally = StepTotals(), GridTally(run)
         lines = rows.lines(record_lines(records)) if records.exists() else ()
         for line in decoded(lines, GridLine, run.source):
-            counted.add(line.pair, line)
-            tally.add(line.pair, line)
+            pair = line.pair
+            counted.add(pair, line)
+            tally.add(pair, line)
         ended = recount(counted, {FAILURES: rows.lines(read_lines(path / FAILURES))}).pairs
         labels = labels_used(manifest, is_corrected=bool(tally.sides))
         answers = {each.pair: each for each in tally.answers(run).models()}
