@@ -26,7 +26,7 @@ from .options import Options, options_of_word, split_name
 from .parameters import Parameters, assignments, read_into
 from .questions import questions_of
 from .rows import TaskError, shown
-from .steps_class import Benchmark, StepsTask, folder_of, is_benchmark, steps_task
+from .steps_class import Benchmark, StepsTask, folder_of, is_base, is_benchmark, steps_task
 from .task import Task
 
 Declared: TypeAlias = Task | Benchmark | type[Benchmark]
@@ -129,7 +129,8 @@ def _tasks_of_python(source: bytes, path: Path) -> dict[str, Declared]:
         if name in tasks and tasks[name] is not value:
             raise TaskError(f"{path}: two tasks are called {shown(name)}: name each differently")
         tasks[name] = value
-    return tasks
+    # A class that lacks something is the base of others, or, if there is no other, a mistake that is named.
+    return {name: value for name, value in tasks.items() if not is_base(value)} or tasks
 
 
 def _executed(source: bytes, path: Path) -> ModuleType:

@@ -16,6 +16,7 @@ from msgspec import field
 
 from ...engine.call import Call
 from ...engine.content import Image
+from ...engine.near_names import nearest
 from ...metrics.task.trials import Combine
 from ...wiring import Settings
 from ..evaluation.data.data_rows import Data
@@ -31,6 +32,8 @@ from .task import AnyScorer, Task
 
 STEPS_MOST = 100_000
 _SCORE = "score"
+# So alike are `step_max` and `steps_max`, which else would be 20 unseen; `names` and `name` are not.
+_MISSPELT = 0.9
 
 
 class Benchmark:
@@ -153,10 +156,15 @@ class StepsTask(Task, frozen=True, kw_only=True):
 
 
 def is_benchmark(value: object) -> bool:
-    """Returns whether a value is a benchmark of several steps, or a class of such that can be one."""
-    if isinstance(value, type):
-        return issubclass(value, Benchmark) and value.run is not Benchmark.run and hasattr(value, "data")
-    return isinstance(value, Benchmark)
+    """Returns whether a value is a benchmark of several steps, or a class of such."""
+    kind = value if isinstance(value, type) else type(value)
+    return issubclass(kind, Benchmark) and kind is not Benchmark
+
+
+def is_base(value: object) -> bool:
+    """Returns whether a value is a class that lacks its data or its `run`, as one that others extend."""
+    is_class = isinstance(value, type) and issubclass(value, Benchmark)
+    return is_class and (value.run is Benchmark.run or not hasattr(value, "data"))  # type: ignore[attr-defined]
 
 
 def steps_task(declared: Benchmark | type[Benchmark], name: str | None = None) -> StepsTask:
@@ -203,6 +211,10 @@ def _check(declared: Benchmark, where: str) -> None:
         raise TaskError(f"{where}: expected a method `async def run(self, item, ask)`")
     if _is_missing(declared.score, Benchmark.score):
         raise TaskError(f"{where}: expected a method `def score(self, item, result)`, or a scorer as score = …")
+    names = {name for kind in type(declared).__mro__ for name in vars(kind)}
+    for name in sorted(names - {*vars(Benchmark), *_FIELDS}):
+        if near := nearest(name, _FIELDS, cutoff=_MISSPELT):
+            raise TaskError(f"{where}: unknown attribute {name}{near}: give one of your own another name")
     most = declared.steps_max
     if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= STEPS_MOST:
         raise TaskError(f"{where}: steps_max: expected a whole number from 1 to {STEPS_MOST:,}, got {shown(most)}")

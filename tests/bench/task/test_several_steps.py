@@ -17,7 +17,11 @@ from command_line import CommandLine, Provider, lines_of, scores_of
 from toy_outside import COST, KEY, Spent, Toys, ToyServer
 
 import millstream as ms
-from millstream.engine.runs.run_folder import WrongSpecification
+from millstream.bench.evaluation.page.answers import answers_html
+from millstream.bench.evaluation.page.runs import read_run
+from millstream.bench.task.benchmark import BENCHMARK
+from millstream.bench.task.score_table import manner_of
+from millstream.engine.runs.run_folder import WrongSpecification, read_manifest
 
 # The example of the documents.
 DOUBT = """
@@ -93,13 +97,11 @@ def test_the_conversation_of_the_documents_runs_from_the_command_line_and_from_p
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
     facts(tmp_path)
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--out", "run")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report", "--out", "run")
     done = cli("run", "doubt.py", "--model", "sim/pupil", "sim/scholar", *where)
     assert done.code == 0, done.err
     assert provider.calls() == 2 * 9 * 3
     models = scores_of(tmp_path / "run")["Doubt"]["models"]
-    page = (tmp_path / "run/report.html").read_text()
-    assert "I think that is wrong." in page and "call 3: sim/pupil" in page
     namespace: dict[str, Any] = {"__name__": "doubt"}
     exec(DOUBT.replace("facts.jsonl", str(tmp_path / "facts.jsonl")), namespace)
 
@@ -147,6 +149,8 @@ def test_every_verb_reads_a_benchmark_of_several_steps(toys: Toys) -> None:
     for words in (("verify", "run"), ("report", "run"), ("export", "run", "--parquet")):
         done = toys.cli(*words)
         assert done.code == 0, done.err
+    page = (toys.home / "run/report.html").read_text()
+    assert "Are you sure? What is 3 + 10?" in page and "call 3: lab/weak" in page and "call 4: lab/judge" in page
     table = pq.read_table(toys.home / "run/records.parquet")
     assert json.loads(table["result"][0].as_py())["judge"] in ("yes", "no") and "transcript" in table.column_names
     done = toys.cli("review", "run", "--csv", "labels.csv", "--sample", "4")
@@ -224,8 +228,9 @@ return (await ask(talk)).text
     toys.server.law = lambda asked: Spent(input=4000)
     done = toys.run(written(toys, run, rows=1))
     assert done.code == 0, done.out
-    assert toys.cli("report", "run").code == 0
-    page = (toys.home / "run/report.html").read_text()
+    folder = toys.home / "run"
+    kept = read_run(BENCHMARK, folder, read_manifest(folder), {})
+    page = answers_html([kept], {folder: ""}, BENCHMARK.Record)
     assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
     assert "long " * 2000 not in page and "characters)" in page
     (record,) = toys.lines()
@@ -303,7 +308,13 @@ def test_python_goes_on_with_a_run_of_the_command_line_and_a_changed_class_is_an
     [
         ("class A(ms.Benchmark):\n    data = []\n    def run(self, item, ask): ...", "async def run(self, item, ask)`"),
         ("class A(ms.Benchmark):\n    data = []\n    async def run(self, item, ask): ...", "a method `def score("),
-        ("class A(ms.Benchmark):\n    async def run(self, item, ask): ...", "got a file without any"),
+        ("class A(ms.Benchmark):\n    async def run(self, item, ask): ...", "A: data: expected it, as data = "),
+        ("class A(ms.Benchmark):\n    data = []\n    async def runs(self, item, ask): ...", "`async def run(self, "),
+        (
+            "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    step_max = 5\n    score = ms.match('{a}')\n"
+            "    async def run(self, item, ask): ...",
+            "A: unknown attribute step_max (nearest: steps_max): give one of your own another name",
+        ),
         (
             "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    steps_max = 0\n    score = ms.match('{a}')\n"
             "    async def run(self, item, ask): ...",
@@ -387,5 +398,5 @@ def test_runs_of_another_code_on_the_same_rows_are_no_comparison(toys: Toys) -> 
     assert toys.run("toy.py", out="first").code == 0
     (toys.home / "toy.py").write_text(TOY.replace("Are you sure?", "Sure?"))
     assert toys.run("toy.py", out="second").code == 0
-    report = json.loads(toys.cli("report", "first", "second", "--out", "both", "--json").out)
-    assert "they differ in code of run" in report["not_compared"][0]
+    first, second = (manner_of(toys.home / name) for name in ("first", "second"))
+    assert {name for name in first if first[name] != second[name]} == {"code of run"}
