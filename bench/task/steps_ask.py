@@ -99,6 +99,7 @@ class StepAsk:
         """What ended the item, also where the author's code caught it; None: nothing did."""
         self._ask = ask
         self._rules = rules
+        self._is_over = False
         self._steps = 0
         self._equal = Counter[bytes]()
         self._held: dict[int, tuple[object, Closable]] = {}
@@ -153,6 +154,13 @@ class StepAsk:
             # The owner is kept, so that no other object gets its id.
             self._held[id(owner)] = owner, make()
         return cast(_Closable, self._held[id(owner)][1])
+
+    async def finish(self) -> None:
+        """Waits for what was begun, then for the calls of tasks that the author's code left behind: these ask no
+        more."""
+        await self._ask.finish()
+        self._is_over = True
+        await self._ask.finish()
 
     async def close(self) -> None:
         """Closes what the item holds."""
@@ -222,6 +230,7 @@ class StepAsk:
         return int.from_bytes(digest[:8]) >> (64 - _SAMPLE_BITS)
 
     async def _answered(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> Reply:
+        self._check()
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
         return await asyncio.shield(self._ask.begin(self._sent(call, role, parameters, sample)))
 
@@ -264,7 +273,10 @@ class StepAsk:
         return outcome.reply
 
     def _check(self) -> None:
-        """Raises what ended the item, if its author's code caught that and goes on."""
+        """Raises what ended the item, if its author's code caught that and goes on. A task that outlives the item ends
+        without a word."""
+        if self._is_over:
+            raise asyncio.CancelledError(f"item {self.item!r} has ended")
         if self.ended is not None:
             raise self.ended
 

@@ -21,7 +21,7 @@ from ..evaluation.door.record import Record as BaseRecord
 from .asking import QuestionTrial, TaskItems
 from .grading import UNGRADED, exchange_of, graded
 from .records import Record, scored, silence_of
-from .rows import json_value
+from .rows import TaskError, json_value
 from .score_table import scores_of
 from .steps_ask import ItemEnded, StepAsk
 from .steps_class import StepsTask
@@ -50,7 +50,7 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
         except BaseException as error:  # noqa: BLE001 (a border: the code is somebody else's)
             raised = error
         # Calls that were begun and not awaited belong to the item.
-        await ask.finish()
+        await steps.finish()
     finally:
         await steps.close()
     # Even if the author's code caught it, a stop leaves the item pending.
@@ -95,8 +95,8 @@ def _raise_failure(
     elif isinstance(error, CallFailed):
         failed = error.record
     else:
-        message = " ".join(f"{type(error).__name__}: {error}".split())
-        failed = Record(status=RAISED, role="code", error=f"run() raised {message}{place}")
+        what = str(error) if isinstance(error, TaskError) else f"run() raised {type(error).__name__}: {error}{place}"
+        failed = Record(status=RAISED, role="code", error=" ".join(what.split()))
     assert isinstance(failed, BaseRecord)
     record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)
     raise StepFailed(1, record, str(record.error)) from error

@@ -101,7 +101,7 @@ return 1 / (item["n"] - 2)
     [
         ("raise SystemExit(7)", "SystemExit: 7 (own.py line 9)"),
         ("raise asyncio.CancelledError()", "CancelledError: (own.py line 9)"),
-        ("return object()", "TaskError: the result of run(): a object cannot be written as JSON"),
+        ("return object()", "the result of run(): a object cannot be written as JSON"),
         ("return await ask([ask('x')])", "a reply among the messages was not awaited: write `await ask(…)` (own.py"),
         ("return await ask([])", "TypeError: ask: expected a text, or messages such as ms.user(…), got [] (own.py"),
         ("return await ask('x', sample=-1)", "expected a whole number of 0 or more, got -1 (own.py line 9)"),
@@ -232,3 +232,20 @@ except TimeoutError:
     (record,) = toys.lines()
     assert record["result"] == "12" and record["cost"] == pytest.approx(2 * COST)
     assert [call.get("status", "ok") for call in record["transcript"]["calls"]] == ["ok", "ok"]
+
+
+def test_a_task_that_outlives_its_item_asks_no_more(toys: Toys) -> None:
+    run = """
+async def branch():
+    for number in range(2, 20):
+        await ask(f"What is {number} + 10?")
+await asyncio.gather(ask("What is 1 + 10?"), branch())
+"""
+    toys.server.delay_s = 0.01
+    with toys.server.failing("good: What is 1 "):
+        done = toys.run(written(toys, run, rows=1))
+    assert done.code == 3 and failures(toys) == {"n0/0": "rejected"}
+    assert "never retrieved" not in done.err and "Traceback" not in done.err
+    (failed,) = toys.lines("failures")
+    assert 2 <= len(failed["transcript"]["calls"]) == len(toys.server.asked) < 6
+    assert failed["cost"] == pytest.approx(COST * (len(toys.server.asked) - 1))
