@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..statistics.intervals import ENOUGH_CLUSTERS, Interval, Values, are_binary, mean_interval, why_none
+from ..statistics.intervals import Interval, Values, are_binary, mean_interval, why_none
 from ..statistics.jackknife import jackknife_interval
 
 Places = NDArray[np.int64]
 OF = "items"
+# Simulated (docs/intervals.md): with 30 items, or where nearly all items pass for certain, too many intervals miss.
+_LEAST_FOR_PASS, _LEAST_AWAY = 50, 15
 NO_LABEL = -1
 """The predicted label of an answer that gives none."""
 
@@ -85,8 +87,14 @@ def pass_at(k: int, is_right: NDArray[np.bool_], item: Places) -> Interval | Non
     none_right = np.prod(np.maximum(trials[:, None] - right[:, None] - steps, 0) / (trials[:, None] - steps), axis=1)
     figures: Values = 1.0 - none_right
     number = len(figures)
-    if number < ENOUGH_CLUSTERS and k > 1 and not are_binary(figures):  # too short, simulated
-        return Interval(float(figures.mean()), None, None, number, note=why_none(number, OF, ENOUGH_CLUSTERS), of=OF)
+    if k > 1 and not are_binary(figures):
+        mean, away = float(figures.mean()), int(min((figures < 1).sum(), (figures > 0).sum()))
+        if number < _LEAST_FOR_PASS:
+            return Interval(mean, None, None, number, note=why_none(number, OF, _LEAST_FOR_PASS), of=OF)
+        if away < _LEAST_AWAY:
+            edge = 1 if mean > 1 / 2 else 0
+            why = f"no interval: fewer than {_LEAST_AWAY} {OF} have another figure than {edge} ({away})"
+            return Interval(mean, None, None, number, note=why, of=OF)
     return mean_interval(figures, within=(0.0, 1.0), of=OF, shares=figures)
 
 

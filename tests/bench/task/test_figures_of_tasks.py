@@ -28,7 +28,7 @@ def spread(records):
     return max(record.scores["confidence"] for record in records) - min(r.scores["confidence"] for r in records)
 
 mine = ms.Task(
-    data=[{"n": n} for n in range(40)],
+    data=[{"n": n} for n in range(60)],
     prompt="Number {n}?",
     score=confident,
     trials=3,
@@ -59,7 +59,7 @@ def test_figures_stand_in_scores_table_report_and_result(cli: CommandLine, provi
     low = [r["scores"]["confidence"] for r in records if r["score"] == 0]
     wins = sum((a > b) + (a == b) / 2 for a in high for b in low)
     assert figures["AUROC"]["value"] == pytest.approx(wins / len(high) / len(low))
-    assert figures["pass@2"]["items"] == 40 and figures["pass@2"]["ci95"][0] < figures["pass@2"]["value"]
+    assert figures["pass@2"]["items"] == 60 and figures["pass@2"]["ci95"][0] < figures["pass@2"]["value"]
     assert "no interval: chance alone" in figures["ECE"]["ci95_note"]
     every = [r["scores"]["confidence"] for r in records]
     assert figures["spread"]["value"] == max(every) - min(every)

@@ -86,7 +86,7 @@ AUROC: dict[str, Figure] = {
 PASS: dict[str, Figure] = {
     f"pass@{k} of {trials}, {100 * share:.0f}% right, correlation {alike}": pass_of(k, trials, share, alike)
     for k, trials in ((2, 5), (5, 10))
-    for share, alike in ((0.1, 0.3), (0.3, 0.5), (0.7, 0.3))
+    for share, alike in ((0.1, 0.3), (0.3, 0.5), (0.7, 0.3), (0.85, 0.3))
 }
 
 

@@ -68,6 +68,11 @@ def test_pass_at_k_is_the_share_of_subsets_of_k_trials_with_a_right_one() -> Non
         assert found is not None and found.mean == pytest.approx(np.mean(of_item)), k
         assert found.clusters == len(of_item)
     assert pass_at(6, flat, item) is None
+    assert found.note == "no interval: fewer than 50 items (3)"
+    sixty = np.repeat(np.arange(60), 3)
+    few, more = (pass_at(2, (sixty >= hard) | (np.arange(180) % 3 == 0), sixty) for hard in (14, 15))
+    assert few is not None and few.note == "no interval: fewer than 15 items have another figure than 1 (14)"
+    assert more is not None and more.low is not None and more.low < more.mean == pytest.approx(1 - 5 / 60)
     many = pass_at(50, np.arange(1_000) < 3, np.zeros(1_000, dtype=np.int64))
     assert many is not None and many.mean == pytest.approx(1 - comb(997, 50) / comb(1_000, 50), abs=1e-12)
 
