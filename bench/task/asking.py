@@ -61,15 +61,17 @@ class TaskItems(ItemSet):
 
     def sample(self, size: int) -> list[str]:
         """Returns first trials of questions that are spread over the data, as far as there are enough."""
-        names, rows = list(self.steps), len(self.questions)
+        names = list(self.steps)
+        rows = len(names) // self.task.trials
         size = min(size, len(names))
         return [names[at * (len(names) if size > rows else rows) // size] for at in range(size)]
 
     def _made(self) -> Iterator[Item]:
         for number in range(self.task.trials):
             for question in self.questions:
-                row = question.row
-                yield Item(f"{row.id}/{number}", QuestionTrial(question, number), group=row.group or "", of=row.id)
+                if question.trial in (None, number):
+                    row, data = question.row, QuestionTrial(question, number)
+                    yield Item(question.line_id(number), data, group=row.group or "", of=row.id)
 
 
 def items_of(source: TaskSource, run: Options) -> TaskItems:
@@ -87,7 +89,7 @@ def items_of(source: TaskSource, run: Options) -> TaskItems:
         "path": _path_of(task, source.base),
         "digest": items.digest,
         "declared": dict(source.origin),
-        "items": [[question.row.id, question.row.group, question.digest()] for question in questions],
+        "items": [question.listed() for question in questions],
     }
     return items
 
@@ -134,6 +136,8 @@ def record_of(items: TaskItems, trial: QuestionTrial, reply: Reply, grades: Grad
         trial=trial.number,
         row=question.row.as_json(),
         prompt=question.prompt_json(),
+        variant=question.variant or UNSET,
+        order=question.row.order or UNSET,
         tool_calls=tuple(ToolRequest(each.id, each.name, each.arguments) for each in reply.tool_calls) or UNSET,
         logprobs=reply.logprobs or UNSET,
         judge=grades.calls or UNSET,

@@ -207,7 +207,7 @@ def load_prompts(file: Path | None) -> LoadPrompts:
     loaded = load_task(*split_name(str(file)))
     if isinstance(loaded.task, StepsTask):
         raise UsageError(f"--dataset: the prompts of {loaded.task.name} are made by its run(): only a task offers them")
-    questions = questions_of(loaded.task, loaded.base)
+    questions = [each for each in questions_of(loaded.task, loaded.base) if not each.trial]
     count = min(len(questions), ROWS_MOST)
     chosen = [questions[at * len(questions) // count] for at in range(count)]
     many = f"{count:,}" if count == len(questions) else f"{count:,} of the {len(questions):,}"

@@ -28,7 +28,7 @@ _SCORED = "a score function that asks models is taken to ask each of them as oft
 def with_judges(expected: Expected, items: TaskItems, answers: int) -> Expected:
     """Returns what a run is expected to take, its judges' calls among it: at least one for each row, since equal
     answers are judged once, at most two for every answer."""
-    rows, trials, name = len(items.questions), items.task.trials, items.task.name
+    rows, trials, name = items.specified["items"], items.task.trials, items.task.name
     most = 2 * answers
     for call in items.judgements:
         chars = chars_of(call)

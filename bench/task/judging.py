@@ -154,7 +154,8 @@ class _AnswerReader(Struct, frozen=True):
 
     def _asked(self, record: AnswerRecord) -> str:
         """Returns the question as the run's judge read it: without the system prompt and the shots before it."""
-        if (text := self._prompt.get("text")) is not None:
+        prompt = self._prompt["variants"][record.variant] if record.variant else self._prompt
+        if (text := prompt.get("text")) is not None and not record.order:
             return template(text, "prompt").fill(record.as_row())
         if isinstance(record.prompt, str):
             return record.prompt

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
-from .declared import scorers_from
-from .questions import item_digest, items_digest
+from .declared import scorers_from, shuffler_in
+from .questions import item_digest, items_digest, line_id
 from .records import Record
 from .rows import TaskError
 from .score_table import rescored
@@ -25,12 +25,12 @@ def listed_run(manifest: Mapping[str, Any]) -> ListedRun:
     """Returns the items that a run's manifest lists, and how its records are checked."""
     specified, listed = manifest["specification"], manifest["dataset"]["items"]
     scorers = _rules(specified["score"])
-    is_whole = items_digest({item: digest for item, _, digest in listed}) == specified["questions"]
+    is_whole = items_digest(listed) == specified["questions"]
     return ListedRun(
         items=[
-            Item(f"{item}/{trial}", digest, group=group or "", of=item)
-            for item, group, digest in listed
-            for trial in range(specified["trials"])
+            Item(line_id(item, variant or "", trial), digest, group=group or "", of=item)
+            for item, group, digest, variant, only in (_with_version(entry) for entry in listed)
+            for trial in (range(specified["trials"]) if only is None else (only,))
         ],
         # The data themselves are not needed: every record is compared with the questions that the manifest lists.
         data=specified["data"] if is_whole else "",
@@ -45,12 +45,19 @@ def _wrong_in(
 ) -> str | None:
     if item is not None and item_digest(record.item, record.group or None, record.row, record.prompt) != item.data:
         return f"{record.id}: row or prompt is not the one that the manifest lists"
-    if (f"{record.item}/{record.trial}", 1) != (record.id, record.step):
+    if (line_id(record.item, record.variant or "", record.trial), 1) != (record.id, record.step):
         return f"{record.id}: its fields are of trial {record.trial}, step {record.step}"
     if record.transcript and (wrong := record.transcript.wrong_in(record.keys)) is not None:
         return f"{record.id}: {wrong}"
     if isinstance(record.result, str) and record.result != record.text:
         return f"{record.id}: its result is another text than its answer"
+    if (shuffler := shuffler_in(described)) is not None:
+        try:
+            order = shuffler.shuffled(record.as_row(), record.trial).order
+        except TaskError as error:
+            return f"{record.id}: its options can't be shuffled again: {error}"
+        if order != record.order:
+            return f"{record.id}: its options stand in another order than the seed gives"
     if scorers is not None:
         try:
             (again,) = rescored(iter([record]), scorers, described)
@@ -59,6 +66,11 @@ def _wrong_in(
         if (again.score, again.scores) != (record.score, record.scores):
             return f"{record.id}: score {record.score}; its answer has {again.score}"
     return None
+
+
+def _with_version(entry: list[Any]) -> list[Any]:
+    """Returns a listed question with its variant and trial; None where it has none."""
+    return [*entry, None, None][:5]
 
 
 def _rules(described: Mapping[str, Mapping[str, Any]]) -> dict[str, AnyScorer] | None:

@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.call import Call, Message
 from ...engine.content import Image
@@ -40,8 +40,10 @@ class TaskQuestion(Struct, frozen=True):
     input: what is sent.
     asked: the question as a judge reads it.
     images: the question's images, which a judge sees too.
-    copies: how many rows of the task have the same input.
+    copies: how many rows of the task have the same input; 0: the rank alone tells its samples apart.
     rank: the place of this row among these, from 0.
+    variant: the name of the prompt's variant; empty: there is one prompt.
+    trial: the trial that it is the question of; None: of all.
     """
 
     row: TaskRow
@@ -50,6 +52,17 @@ class TaskQuestion(Struct, frozen=True):
     images: tuple[Image, ...] = ()
     copies: int = 1
     rank: int = 0
+    variant: str = ""
+    trial: int | None = None
+
+    def line_id(self, trial: int) -> str:
+        """Returns the id of a trial's record."""
+        return line_id(self.row.id, self.variant, trial)
+
+    def listed(self) -> list[Any]:
+        """Returns the question as a manifest lists it."""
+        more = [self.variant, self.trial] if self.variant or self.trial is not None else []
+        return [self.row.id, self.row.group, self.digest(), *more]
 
     def sample(self, trial: int) -> int:
         """Returns the sample number of a trial's call. It differs between trials and between rows with the same input,
@@ -80,29 +93,57 @@ def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[Task
     """
     where = str(base / Path(task.data).expanduser()) if isinstance(task.data, str | os.PathLike) else "the data"
     rows = rows_of(islice(_entries(task, base), limit), task.group, where)
-    prompts, scorers = task.prompts(), task.scorers()
-    made = []
     for row in rows:
-        for scorer in scorers.values():
+        for scorer in task.scorers().values():
             scorer.check(row)
-        made.append((row, *prompts.of(row)))
-    keys = [hashlib.sha256(canonical(_input_key(prompt))).digest() for _, prompt, *_ in made]
+    made = list(_versions(task, rows))
+    keys = [hashlib.sha256(canonical(_input_key(question.input))).digest() for question in made]
     copies, ranks = Counter(keys), Counter[bytes]()
     questions = []
-    for key, (row, prompt, words, images) in zip(keys, made, strict=True):
-        questions.append(TaskQuestion(row, prompt, words, images, copies[key], ranks[key]))
+    for key, question in zip(keys, made, strict=True):
+        several = copies[key] if question.trial is None else 0
+        questions.append(structs.replace(question, copies=several, rank=ranks[key]))
         ranks[key] += 1
     return tuple(questions)
+
+
+def _versions(task: Task, rows: Iterable[TaskRow]) -> Iterator[TaskQuestion]:
+    """Yields each row in each variant of the prompt; with shuffled options for each trial, the first one first."""
+    shuffler, prompts = task.shuffler(), task.prompts()
+    if shuffler is None:
+        for row in rows:
+            for name, prompt in prompts.items():
+                sent, words, images = prompt.of(row)
+                yield TaskQuestion(row, sent, words, images, variant=name)
+        return
+    for trial in range(task.trials):
+        for row in rows:
+            shown_row = shuffler.shuffled(row, trial)
+            ordered = structs.replace(row, order=shown_row.order)
+            for name, prompt in prompts.items():
+                version = prompt.of(shown_row)
+                if shown_row.data != row.data and version == prompt.of(row):
+                    raise TaskError(
+                        f"choice: shuffle: {row.where}: expected a prompt that shows the options, got one that is the "
+                        f"same in any order"
+                    )
+                sent, words, images = version
+                yield TaskQuestion(ordered, sent, words, images, variant=name, trial=trial)
+
+
+def line_id(item: str, variant: str, trial: int) -> str:
+    """Returns the id of a record: `item/trial`, or `item/variant/trial` if the prompt has variants."""
+    return "/".join(part for part in (item, variant, str(trial)) if part)
 
 
 def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, Any]:
     """Returns the values that decide a task's prompts, answers and scores, for the manifest."""
     listed = list(questions)
-    digests = {question.row.id: question.digest() for question in listed}
+    rows = {question.row.id: question.row for question in listed}
     return {
-        "items": len(digests),
-        "data": digest_of(question.row for question in listed),
-        "questions": items_digest(digests),
+        "items": len(rows),
+        "data": digest_of(rows.values()),
+        "questions": items_digest(question.listed() for question in listed),
         "trials": task.trials,
         **json_of(task.specified()),
         "score": {name: scorer.describe() for name, scorer in task.scorers().items()},
@@ -116,9 +157,9 @@ def figures_described(task: Task) -> dict[str, Any]:
     return {"figures": described} if described else {}
 
 
-def items_digest(digests: Mapping[str, str]) -> str:
-    """Returns the SHA-256 of the digests of all items, in order of their ids."""
-    return hashlib.sha256(canonical(sorted(digests.items()))).hexdigest()
+def items_digest(listed: Iterable[Sequence[Any]]) -> str:
+    """Returns the SHA-256 of the digests of all questions that a manifest lists, in order of their ids."""
+    return hashlib.sha256(canonical(sorted([item, digest, *more] for item, _, digest, *more in listed))).hexdigest()
 
 
 def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: PromptJson) -> str:

@@ -64,6 +64,10 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     """The columns of the row."""
     prompt: str | list[dict[str, Any]] = ""
     """The prompt: a text, or messages with role and content."""
+    variant: str | UnsetType = UNSET
+    """The variant of the prompt, where it has several."""
+    order: str | UnsetType = UNSET
+    """The letters of the data's options in the order in which they were shown, where they are shuffled."""
     tool_calls: tuple[ToolRequest, ...] | UnsetType = UNSET
     """The tools that the model asked for."""
     logprobs: tuple[TokenLogprob, ...] | UnsetType = UNSET
@@ -115,7 +119,7 @@ class Record(BaseRecord, frozen=True, kw_only=True):
 
     def as_row(self) -> TaskRow:
         """Returns the row in the form that scorers take."""
-        return TaskRow(self.item, self.row, f"record {self.id}", self.group or None)
+        return TaskRow(self.item, self.row, f"record {self.id}", self.group or None, self.order or "")
 
 
 def silence_of(reply: Reply) -> str | None:

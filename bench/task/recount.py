@@ -30,7 +30,8 @@ def model_answers(
         _add(models[record.pair], record)
     names = row_names(models)
     for pair, model in models.items():
-        model.name, model.trials = names[pair], trials or max(Counter(model.item).values(), default=1)
+        seen = max(Counter(model.item).values(), default=1)
+        model.name, model.trials = names[pair], trials or -(-seen // max(1, len(model.variants)))
     return list(models.values())
 
 
@@ -41,6 +42,10 @@ def _add(model: ModelAnswers, record: Record) -> None:
         model.groups.append(record.group or None)
     model.item.append(at)
     model.score.append(_number(record.score))
+    if record.variant:
+        if record.variant not in model.variants:
+            model.variants.append(record.variant)
+        model.variant.append(model.variants.index(record.variant))
     model.is_refused.append(record.status == "refused")
     model.is_empty.append(record.status != "refused" and record.is_empty)
     model.is_truncated.append(record.truncated)

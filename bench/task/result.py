@@ -51,6 +51,10 @@ class ModelResult(Struct, frozen=True):
     """The main score by group."""
     figures: Mapping[str, ScoreFigure]
     """The figures over all answers by name, if the task has any."""
+    variants: Mapping[str, ScoreFigure]
+    """The main score in each variant of the prompt, if it has several."""
+    variant_pairs: tuple[PairResult, ...]
+    """The comparisons of every two variants over the items that have a score in both."""
     answers: int
     """The number of answers."""
     without_score: int
@@ -132,6 +136,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             yield f"  {model:{width}}  {result.score}  ({result.score.items:,} items, {result.answers:,} answers{left})"
             for group, figure in result.groups.items():
                 yield f"    {group}: {figure} ({figure.items:,} items)"
+            yield from (f"    {variant}: {figure}" for variant, figure in result.variants.items())
+            yield from (f"    {pair}" for pair in result.variant_pairs)
             for name, figure in result.figures.items():
                 yield f"  {model:{width}}  {name} {figure}"
         yield from (f"  {pair}" for pair in self.pairs)
@@ -161,6 +167,8 @@ def _model(entry: Mapping[str, Any]) -> ModelResult:
         scores={name: _figure(each) for name, each in entry.get("scores", {}).items()},
         groups={name: _figure(each) for name, each in entry["groups"].items()},
         figures={name: _figure(each) for name, each in entry.get("figures", {}).items()},
+        variants={name: _figure(each) for name, each in entry.get("variants", {}).items()},
+        variant_pairs=tuple(map(_pair, entry.get("variant_pairs", ()))),
         answers=entry["answers"],
         without_score=entry["answers_without_score"],
         remarks=tuple(entry["remarks"]),

@@ -37,12 +37,14 @@ class TaskRow(Struct, frozen=True):
     data: the columns, as the prompt and the scorer get them.
     where: the place of the row in the data, for messages.
     group: the group that the row belongs to; None where the task has no groups.
+    order: the letters of the row's options in the order in which they are shown; empty: that of the data.
     """
 
     id: str
     data: Mapping[str, Any]
     where: str
     group: str | None = None
+    order: str = ""
 
     def value(self, column: str) -> Any:
         """Returns the value of a column. Raises TaskError if the row has no such column."""

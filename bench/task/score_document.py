@@ -78,7 +78,10 @@ def scores_in(
             f"Of more than {ALL_PAIRS_MOST} models each is compared with the next one alone, in the order of their "
             f"means; {left_out:,} other pairs are left out, in scores.json too: ms.compare compares any two."
         )
-    return {**part, "remarks": remarks, "compared": list(_compared(part["pairs"]))}
+    compared = [*_compared(part["pairs"])]
+    for name, entry in part["models"].items():
+        compared += [f"{name}: {sentence}" for sentence in _compared(entry.get("variant_pairs", ()))]
+    return {**part, "remarks": remarks, "compared": compared}
 
 
 def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:

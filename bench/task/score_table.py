@@ -101,11 +101,18 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         for model, of_model in part["models"].items()
         for figure, entry in of_model.get("figures", {}).items()
     ]
+    variants = [
+        (model, variant, *figure_cells(entry), f"{entry['items']:,}")
+        for model, of_model in part["models"].items()
+        for variant, entry in of_model.get("variants", {}).items()
+    ]
     parts = [f"{source}: {name}", table(rows)]
     if named:
         parts.append(table([("model", "score", "mean", *FIGURES[1:]), *named]))
     if figures:
         parts.append(table([("model", "figure", "value", *FIGURES[1:], "items"), *figures]))
+    if variants:
+        parts.append(table([("model", "variant", *FIGURES, "items"), *variants]))
     if groups:
         parts.append(table([("model", "group", *FIGURES, "items"), *groups]))
     return "\n".join((*parts, *part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"]))

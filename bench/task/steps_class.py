@@ -131,7 +131,7 @@ class StepsTask(Task, frozen=True, kw_only=True):
     models: Mapping[str, str] = field(default_factory=dict)
 
     def prompts(self) -> Any:
-        return NoPrompts()
+        return {"": NoPrompts()}
 
     def scorers(self) -> dict[str, AnyScorer]:
         return {_SCORE: Method(self.score)} if callable(self.score) else super().scorers()

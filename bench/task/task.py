@@ -19,9 +19,10 @@ from ...engine.call import Call
 from ...engine.content import Native, Tool
 from ...metrics.task.trials import Combine
 from ..evaluation.data.data_rows import Data
+from .choices import Choice
 from .figures import AnyFigure, Figure, figures_of
 from .judge import Judge
-from .prompts import PromptFunction, Prompts, Shots, prompts
+from .prompts import PromptFunction, Shots, prompts
 from .rows import TaskError, shown
 from .scorers import Function, ScoreFunction, Scorer
 from .source import source_of
@@ -52,7 +53,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     data: a CSV, JSON lines, JSON or Parquet file, a folder in the layout of Hugging Face, or an iterable of mappings.
     prompt: a template with the row's columns in braces (`{{` is a brace), or a function of the row that gives a text or
-    a list of messages.
+    a list of messages; or a mapping of names to these: every row is asked in each of these variants.
     score: a scorer (`match`, `regex`, `choice`, `numeric`, `judge`, `scorer`), a function of reply and row that gives a
     number, True or False, or a mapping of names to these; or a mapping of names to scorers: the first is the main one.
     name: the task's name in files and reports; default: that of its variable in a task file, else "task".
@@ -82,7 +83,7 @@ class Task(Struct, frozen=True, kw_only=True):
     """
 
     data: Data
-    prompt: str | PromptFunction
+    prompt: str | PromptFunction | Mapping[str, str | PromptFunction]
     score: Scoring
     name: str | None = None
     system: str | None = None
@@ -126,6 +127,7 @@ class Task(Struct, frozen=True, kw_only=True):
             if value is not None and not isinstance(value, str):
                 force_setattr(self, name, tuple(value))
         self.prompts()
+        self.shuffler()
         main = next(iter(self.scorers().values()))
         for name, figure in self.own_figures().items():
             try:
@@ -138,9 +140,30 @@ class Task(Struct, frozen=True, kw_only=True):
             except (TypeError, ValueError) as error:
                 raise TaskError(str(error)) from error
 
-    def prompts(self) -> Prompts:
-        """Returns the prompt, parsed from `prompt`, `system` and `shots`. Raises TaskError if it is malformed."""
-        return prompts(self.prompt, self.system, self.shots, self.shot_answer)
+    def prompts(self) -> Mapping[str, Any]:
+        """Returns the prompt of each variant, parsed from `prompt`, `system` and `shots`; a single prompt has an empty
+        name. Raises TaskError if one is malformed."""
+        return {
+            name: prompts(prompt, self.system, self.shots, self.shot_answer)
+            for name, prompt in self._variants().items()
+        }
+
+    def shuffler(self) -> Choice | None:
+        """Returns the scorer that shuffles the rows' options; None: none does."""
+        found = [each for each in self.scorers().values() if isinstance(each, Choice) and each.shuffle is not None]
+        if len({(each.shuffle, each.options) for each in found}) > 1:
+            raise TaskError("choice: shuffle: expected one seed and one column of options for all scorers")
+        return found[0] if found else None
+
+    def _variants(self) -> Mapping[str, str | PromptFunction]:
+        if not isinstance(self.prompt, Mapping):
+            return {"": self.prompt}
+        if len(self.prompt) < 2:
+            raise TaskError("prompt: expected two variants or more, by their names")
+        for name in self.prompt:
+            if not isinstance(name, str) or not NAME.fullmatch(name):
+                raise TaskError(f"prompt: expected a name of letters, digits, - and _, got {shown(name)}")
+        return self.prompt
 
     def scorers(self) -> dict[str, AnyScorer]:
         """Returns the scorers by name; the first is the main one."""
@@ -178,7 +201,11 @@ class Task(Struct, frozen=True, kw_only=True):
 
     def specified(self) -> dict[str, Any]:
         """Returns what decides the prompts beside the data: `prompt` and `parameters`."""
-        prompt = {"text": self.prompt} if isinstance(self.prompt, str) else {"function": source_of(self.prompt)["name"]}
+        described = {
+            name: {"text": prompt} if isinstance(prompt, str) else {"function": source_of(prompt)["name"]}
+            for name, prompt in self._variants().items()
+        }
+        prompt: Mapping[str, Any] = described.get("", {"variants": described})
         return {"prompt": {**prompt, "system": self.system}, "parameters": self.parameters()}
 
 

@@ -66,6 +66,8 @@ def _entry(model: ModelAnswers, item_values: Values, rules: ReadingRules, within
     }
     if model.parts:
         entry["scores"] = {part: _mean_of_part(model, rules, part) for part in model.parts}
+    if model.variants:
+        entry |= _variants(model, rules, within, of_shares)
     entry["remarks"] = list(_remarks(model, entry, rules))
     return entry
 
@@ -93,6 +95,17 @@ def _groups(model: ModelAnswers, values: Values, within: Bounds | None, of_share
     names = sorted({group for group in model.groups if group is not None})
     of_item = np.array(model.groups, dtype=object)
     return {name: _mean(values[of_item == name], within, of_shares) for name in names}
+
+
+def _variants(model: ModelAnswers, rules: ReadingRules, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
+    """Returns the model's scores in each variant of the prompt, and the paired comparisons of the variants."""
+    each = [model.of_variant(name) for name in sorted(model.variants)]
+    values = {one.name: one.values(rules) for one in each}
+    measured = [one for one in each if not np.isnan(values[one.name]).all()]
+    return {
+        "variants": {name: _mean(found, within, of_shares) for name, found in values.items()},
+        "variant_pairs": _pairs(measured, values, within),
+    }
 
 
 def _pairs(models: Sequence[ModelAnswers], values: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
@@ -141,7 +154,8 @@ def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> str
         )
     if model.count and model.is_worthless():
         return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
-    if model.count and (2 * np.bincount(model.item) < model.trials).all():
+    planned = model.trials * max(1, len(model.variants))
+    if model.count and (2 * np.bincount(model.item) < planned).all():
         trials = f"none of its items has half of its {model.trials:,} trials yet"
         return f"{model.name} has no score: {trials} ({count_text(model.count, 'answer')})."
     if np.isnan(values).all():

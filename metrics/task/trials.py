@@ -56,6 +56,8 @@ class ModelAnswers:
     is_refused: whether it is a refusal.
     is_empty: whether it is empty, and no refusal.
     is_truncated: whether it is cut off at max_tokens.
+    variants: the names of the prompt's variants; empty: there is one prompt. `trials` are those of each.
+    variant: the place in `variants` of each answer's variant.
     """
 
     name: str = ""
@@ -69,6 +71,8 @@ class ModelAnswers:
     is_refused: array[int] = field(default_factory=lambda: array("b"))
     is_empty: array[int] = field(default_factory=lambda: array("b"))
     is_truncated: array[int] = field(default_factory=lambda: array("b"))
+    variants: list[str] = field(default_factory=list)
+    variant: array[int] = field(default_factory=lambda: array("q"))
 
     @property
     def count(self) -> int:
@@ -77,6 +81,14 @@ class ModelAnswers:
     @property
     def without_score(self) -> int:
         return int(np.isnan(self.column()).sum())
+
+    def of_variant(self, name: str) -> ModelAnswers:
+        """Returns the items and scores of the answers in one variant of the prompt, under its name."""
+        kept = np.flatnonzero(np.asarray(self.variant) == self.variants.index(name))
+        item, score = np.asarray(self.item)[kept], self.column()[kept]
+        return ModelAnswers(
+            name, self.trials, self.items, self.groups, item=array("q", item.tolist()), score=array("d", score.tolist())
+        )
 
     def column(self, part: str | None = None) -> Values:
         """Returns the main scores, or those of the part of this name, for numpy."""
@@ -109,7 +121,7 @@ class ModelAnswers:
         else:
             score, item = score[has_score], item[has_score]
         count = np.bincount(item, minlength=number)
-        is_scored = (count > 0) & (2 * count >= self.trials)
+        is_scored = (count > 0) & (2 * count >= self.trials * max(1, len(self.variants)))
         if rules.combine == "any":
             best = np.full(number, -np.inf)
             np.maximum.at(best, item, score)

@@ -164,7 +164,7 @@ def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappin
         mean = entry.get("mean", entry.get("score"))
         rows.append((model, None, mean, *cells_of_entry(entry), entry.get("items_scored")))
         # The benchmark owns the entry: it may use these names for something else.
-        named = [each for key in ("scores", "figures") if isinstance(each := entry.get(key), Mapping)]
+        named = [each for key in ("scores", "variants", "figures") if isinstance(each := entry.get(key), Mapping)]
         for name, figure in [pair for each in named for pair in each.items()]:
             if isinstance(figure, Mapping) and "ci95" in figure:
                 value = figure.get("mean", figure.get("value"))
@@ -176,7 +176,7 @@ def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappin
         *interval_columns("small"),
         Column("items", "Items", "count"),
     )
-    note = "Intervals are over items. Rows with a name are of other scores, and of figures over all answers."
+    note = "Intervals are over items. Rows with a name: other scores, a prompt’s variants, figures over all answers."
     return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", note, columns, tuple(rows))
 
 

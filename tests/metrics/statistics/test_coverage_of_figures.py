@@ -122,6 +122,13 @@ def check(figures: dict[str, Figure], least: float) -> None:
             assert there * SAMPLES < 30 or held > least - allowance(least, there * SAMPLES), (name, size, held)
 
 
+def check_misses(figures: dict[str, Figure], most: float) -> None:
+    """Of all samples, with an interval or not: the few that have one where hardly any has are no fair sample."""
+    for name, found in rows_of(figures).items():
+        for size, (held, there) in zip(SIZES, found, strict=True):
+            assert there * (1 - held) < most + allowance(most, SAMPLES), (name, size, held, there)
+
+
 def test_intervals_of_f1_hold_the_truth() -> None:
     check(F1, 0.93)
 
@@ -131,7 +138,7 @@ def test_intervals_of_auroc_hold_the_truth() -> None:
 
 
 def test_intervals_of_pass_at_k_hold_the_truth() -> None:
-    check(PASS, 0.93)
+    check_misses(PASS, 0.07)
 
 
 def test_a_calibration_error_of_calibrated_answers_is_above_0_so_that_it_has_no_interval() -> None:

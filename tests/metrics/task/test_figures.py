@@ -68,7 +68,7 @@ def test_pass_at_k_is_the_share_of_subsets_of_k_trials_with_a_right_one() -> Non
         assert found is not None and found.mean == pytest.approx(np.mean(of_item)), k
         assert found.clusters == len(of_item)
     assert pass_at(6, flat, item) is None
-    assert found.note == "no interval: fewer than 50 items (3)"
+    assert found is not None and found.note == "no interval: fewer than 50 items (3)"
     sixty = np.repeat(np.arange(60), 3)
     few, more = (pass_at(2, (sixty >= hard) | (np.arange(180) % 3 == 0), sixty) for hard in (14, 15))
     assert few is not None and few.note == "no interval: fewer than 15 items have another figure than 1 (14)"
