@@ -82,3 +82,47 @@ few, many = Base(1), Base(3)
     assert toys.cli("plan", "two.py:few", "--model", "lab/good", "--config", "lab.toml").code == 0
     load = toys.cli("load", "lab/good", "--dataset", "two.py:few", "--config", "lab.toml", "--out", "l", "--rate", "1")
     assert load.code == 2 and "the prompts of few are made by its run()" in load.err
+
+
+def test_parameters_of_the_run_the_class_and_a_call_are_those_that_are_sent(toys: Toys) -> None:
+    (toys.home / "own.py").write_text("""
+import millstream as ms
+
+class Own(ms.Benchmark):
+    data = [{"n": 1}]
+    max_tokens = 9
+    temperature = [0.5, "none"]
+    models = {"reader": "lab/judge"}
+
+    async def run(self, item, ask):
+        await ask("What is 1 + 10?", stop=["x"])
+        await ask("What is 2 + 10?", model="reader", temperature=0.3)
+        return (await ask("What is 3 + 10?", max_tokens=7)).text
+
+    def score(self, item, result):
+        return True
+""")
+    done = toys.run("own.py", "--reasoning-effort", "low", "high")
+    assert done.code == 0, done.err
+    names = ("temperature", "reasoning_effort", "max_tokens", "max_completion_tokens", "stop")
+    sent = [
+        (asked.prompt[8], *(asked.body[name] for name in names if name in asked.body)) for asked in toys.server.asked
+    ]
+    efforts = ("low", "high")
+    assert sorted(sent, key=str) == sorted(
+        [
+            ("2", 0.3, 9),
+            *(("1", temperature, effort, 9, ["x"]) for temperature in (0.5,) for effort in efforts),
+            *(("1", effort, 9, ["x"]) for effort in efforts),
+            *(("3", temperature, effort, 7) for temperature in (0.5,) for effort in efforts),
+            *(("3", effort, 7) for effort in efforts),
+        ],
+        key=str,
+    )
+    assert set(scores_of(toys.home / "run")["Own"]["models"]) == {
+        *("lab/good @ 0.5, low", "lab/good @ 0.5, high", "lab/good @ low", "lab/good @ high")
+    }
+    record = next(line for line in toys.lines() if line["temperature"] == 0.5)
+    assert [call.get("parameters", {}) for call in record["transcript"]["calls"]] == [
+        *({"stop": ["x"]}, {"temperature": 0.3}, {"max_tokens": 7})
+    ]
