@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -233,6 +234,28 @@ def test_a_server_ends_with_the_task_that_is_cancelled(own: str) -> None:
 
     asyncio.run(cancelled())
     assert not is_running(pids[0])
+
+
+def test_a_server_ends_with_a_process_that_is_killed(own: str) -> None:
+    program = (
+        "import asyncio, sys, millstream as ms\n"
+        "from millstream.bench.tools.mcp_server import RunningServer\n"
+        "async def main():\n"
+        "    running = RunningServer(ms.mcp(sys.argv[1]), {})\n"
+        "    await running.started()\n"
+        "    print((await running.call('whoami', {})).content, flush=True)\n"
+        "    await asyncio.sleep(1000)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-P", "-c", program, own], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline().split()[0])
+        assert is_running(pid)
+        process.kill()
+    until = time.monotonic() + 10
+    while is_running(pid):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_without_the_package_the_message_says_what_to_install() -> None:
