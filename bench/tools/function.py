@@ -101,18 +101,8 @@ def expected(tool: Tool) -> str:
     """Returns a sentence on the parameters that a tool takes, for a model that gave others."""
     schema = tool.parameters or {}
     fields, needed = schema.get("properties") or {}, schema.get("required") or ()
-    each = (f"{field} ({_kind(schema)}{'' if field in needed else ', optional'})" for field, schema in fields.items())
-    return f"{tool.name} takes a JSON object with {', '.join(each) or 'no fields'}."
-
-
-def _kind(schema: Any) -> str:
-    if not isinstance(schema, dict):
-        return "any value"
-    if isinstance(choices := schema.get("enum"), list):
-        return "one of " + ", ".join(map(repr, choices))
-    if isinstance(several := schema.get("anyOf"), list):
-        return " or ".join(map(_kind, several))
-    return str(schema.get("type", "any value"))
+    names = (field if field in needed else f"{field} (optional)" for field in fields)
+    return f"{tool.name} takes a JSON object with {', '.join(names) or 'no fields'}."
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import re
 import shlex
 import tempfile
@@ -34,6 +35,7 @@ STARTED_WITHIN_S = 60.0
 _CLOSED_WITHIN_S = 10.0
 _LAST_WORDS = 300
 _PAGES_MAX = 100
+_NOWHERE = logging.NullHandler()
 # What is longer is a program that is installed.
 _SCRIPT_BYTES_MAX = 1 << 20
 
@@ -120,7 +122,7 @@ class RunningServer:
 
         client = self._client.result()
         try:
-            result = await client.call_tool(self._names[name], arguments)
+            result = await client.call_tool(self._names.get(name, name), arguments)
         except MCPError as error:
             if error.error.code != CONNECTION_CLOSED:
                 return failed(name, error.error.message)
@@ -172,7 +174,7 @@ class RunningServer:
             name = missing_module(error) or "mcp"
             raise LocalFault(f"{self.server} needs the package {name}: pip install 'millstream[mcp]'") from error
         # A line that is no message would be printed with a traceback.
-        logging.getLogger("mcp").addHandler(logging.NullHandler())
+        logging.getLogger("mcp").addHandler(_NOWHERE)
         values = {}
         for name, variable in self.server.env:
             if variable not in self._variables:
@@ -201,9 +203,9 @@ class RunningServer:
         """Returns the end of what the server wrote to stderr, without the values of its variables."""
         if self._errors.closed:
             return ""
-        end = self._errors.seek(0, 2)
-        self._errors.seek(max(0, end - 4096))
-        text = self._errors.read().decode("utf-8", "replace")
+        # The server writes where this file ends, so its position must not be moved.
+        file = self._errors.fileno()
+        text = os.pread(file, 4096, max(0, os.fstat(file).st_size - 4096)).decode("utf-8", "replace")
         for _, variable in self.server.env:
             if value := self._variables.get(variable):
                 text = text.replace(value, "…")

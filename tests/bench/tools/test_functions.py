@@ -129,8 +129,8 @@ def test_arguments_that_a_tool_does_not_take_say_what_it_takes(text: str, says: 
 
     with pytest.raises(WrongArguments) as wrong:
         FunctionTool(find).arguments(text)
-    takes = "find takes a JSON object with key (string), count (integer, optional), "
-    assert says in str(wrong.value) and f"{takes}colour (one of 'blue', 'red' or null, optional)." in str(wrong.value)
+    assert says in str(wrong.value)
+    assert str(wrong.value).endswith("find takes a JSON object with key, count (optional), colour (optional).")
 
 
 def untyped(key): ...  # type: ignore[no-untyped-def]
