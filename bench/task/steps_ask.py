@@ -250,7 +250,26 @@ class StepAsk:
         whole = {"benchmark": self._rules.name, **question}
         if kept_for == "item":
             whole |= {"pair": str(self._ask.pair), "item": self.item}
-        outcome = await self._outcome(Call(f"{TOOL}/{name}", canonical(whole).decode(), tag=work), "tool")
+        end: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+        async def going_on() -> ToolResult:
+            try:
+                return await work()
+            except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 (as ItemEnded in a call of the tool's own: no result)
+                end.set_result(error)
+                return await asyncio.Future()  # until the call is left
+
+        call = Call(f"{TOOL}/{name}", canonical(whole).decode(), tag=going_on)
+        task = self._ask.begin(self._outcome(call, "tool"))
+        try:
+            await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                raise end.result()
+            outcome = task.result()
+        finally:
+            task.cancel()
         reply = self._reply(outcome, "tool")
         seconds = None if outcome.latency_ms is None or outcome.cached else round(outcome.latency_ms / 1000, 3)
         return Kept(result_of(reply), outcome.cached, seconds)

@@ -207,6 +207,55 @@ class Count(ms.Benchmark):
 """
 
 
+def test_a_loop_of_the_authors_own_is_what_the_ready_one_is(provider: Provider, tmp_path: Path) -> None:
+    own = (
+        "offer, talk = await ask.offer(), [ms.user('one and two')]\n"
+        "        while not talk or not isinstance(talk[-1], ms.Reply):\n"
+        "            reply = await ask(talk, tools=offer.declared)\n"
+        "            talk += [reply, *await ask.carry_out(offer, reply.tool_calls)]\n"
+    )
+    program = (
+        "import millstream as ms\n\ndef one() -> int:\n    return 1\n\ndef two() -> int:\n    return 2\n\n"
+        "class Own(ms.Benchmark):\n    data = [{'id': 'a'}]\n    tools = [one, two]\n"
+        "    async def run(self, item, ask):\n"
+        f"        {own}        return reply.text\n"
+        "    def score(self, item, result):\n        return result == 'The tools said: 1; 2'\n"
+    )
+    (tmp_path / "agent.py").write_text(program)
+    assert made(tmp_path, provider).code == 0
+    ready = program.replace(own, "reply, talk = await ms.tool_loop(ask, 'one and two')\n")
+    (tmp_path / "agent.py").write_text(ready)
+    assert made(tmp_path, provider, out="ready").code == 0
+    (one,), (other,) = (lines_of(tmp_path / run / "records.jsonl") for run in ("run", "ready"))
+    assert one["score"] == other["score"] == 1.0 and one["keys"] == other["keys"]
+    assert one["transcript"]["turns"] == other["transcript"]["turns"] and provider.calls() == 2
+
+
+def test_a_tool_may_ask_a_model_and_the_items_end_in_it_is_no_result(provider: Provider, tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path\nimport millstream as ms\n\nclass Own(ms.Benchmark):\n    data = [{'id': 'a'}]\n"
+        "    steps_max = 3\n"
+        "    async def run(self, item, ask):\n"
+        "        async def count() -> str:\n"
+        "            with (Path(__file__).parent / 'done.txt').open('a') as file:\n"
+        "                file.write('count\\n')\n"
+        "            async def inner() -> int:\n                return 7\n"
+        "            reply, _ = await ms.tool_loop(ask, 'inner', [inner])\n"
+        "            return reply.text\n"
+        "        reply, _ = await ms.tool_loop(ask, 'count', [count])\n        return reply.text\n"
+        "    def score(self, item, result):\n        return result == 'The tools said: The tools said: 7'\n"
+    )
+    (tmp_path / "agent.py").write_text(program.replace("steps_max = 3", "steps_max = 2"))
+    assert made(tmp_path, provider).code == 3
+    (failed,) = lines_of(tmp_path / "run/failures.jsonl")
+    assert failed["status"] == "steps_exceeded"
+    (tmp_path / "agent.py").write_text(program.replace("steps_max = 3", "steps_max = 4"))
+    assert made(tmp_path, provider, out="again").code == 0
+    (line,) = lines_of(tmp_path / "again/records.jsonl")
+    assert line["score"] == 1.0 and len(line["keys"]) == 6
+    assert (tmp_path / "done.txt").read_text() == "count\n" * 2 and provider.calls() == 4
+
+
 def test_tools_with_a_state_are_called_again_so_that_it_is_as_before(provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(STATEFUL)
     (tmp_path / "kill").touch()
