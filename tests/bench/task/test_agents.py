@@ -228,7 +228,7 @@ def test_a_loop_of_the_authors_own_is_what_the_ready_one_is(provider: Provider, 
     assert made(tmp_path, provider, out="ready").code == 0
     (one,), (other,) = (lines_of(tmp_path / run / "records.jsonl") for run in ("run", "ready"))
     assert one["score"] == other["score"] == 1.0 and one["keys"] == other["keys"]
-    assert one["transcript"]["turns"] == other["transcript"]["turns"] and provider.calls() == 2
+    assert one["transcript"]["messages"] == other["transcript"]["messages"] and provider.calls() == 2
 
 
 def test_a_tool_may_ask_a_model_and_the_items_end_in_it_is_no_result(provider: Provider, tmp_path: Path) -> None:
