@@ -54,6 +54,8 @@ def _add(model: ModelAnswers, record: Record) -> None:
         is_listed = problem in model.problems or len(model.problems) < _PROBLEMS_MAX
         model.problems[problem if is_listed else "others"] += 1
     parts = record.scores or {}
+    if parts:
+        model.firsts.add(next(iter(parts)))
     for name in parts:
         if name not in model.parts:
             model.parts[name] = array("d", [np.nan] * (model.count - 1))

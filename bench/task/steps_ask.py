@@ -22,14 +22,13 @@ from ...engine.fault import LocalFault, Stopped
 from ...providers.tool_results import PROVIDER as TOOL
 from ...providers.tool_results import result_of
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
-from ..evaluation.door.defect import BenchmarkDefect
+from ..evaluation.door.defect import STEPS_EXCEEDED, BenchmarkDefect
 from ..tools.toolbox import AnyTool, Kept, KeptFor, Offer, Toolbox, ToolSet
 from .messages import Said, messages_in
 from .records import Record
 from .rows import canonical, shown
 from .transcript import TranscriptWriter
 
-STEPS_EXCEEDED = "steps_exceeded"
 _OF_A_CALL = frozenset(
     {"max_tokens", "top_p", "stop", "seed", "extra", "json_schema", "logprobs", "tool_choice", "parallel_tools"}
 )
@@ -102,6 +101,8 @@ class StepAsk:
         self._is_over = False
         self._steps = 0
         self._equal = Counter[bytes]()
+        # The calls that were made, and which nobody has awaited yet.
+        self._unawaited: dict[int, Coroutine[Any, Any, Reply]] = {}
         self._held: dict[int, tuple[object, Closable]] = {}
 
     def __repr__(self) -> str:
@@ -118,7 +119,8 @@ class StepAsk:
     ) -> Coroutine[Any, Any, Reply]:
         """Returns what sends one call, when it is awaited, and returns its reply."""
         call, role = self._call(messages, model, tools, sample, parameters)
-        return self._answered(call, role, parameters, sample)
+        work = self._unawaited[self._steps] = self._answered(self._steps, call, role, parameters, sample)
+        return work
 
     def begin(self, work: Said | Coroutine[Any, Any, _T], **options: Any) -> asyncio.Task[Any]:
         """Begins what is awaited later: a call, with the arguments of `ask`, or a coroutine of the author's. `later =
@@ -163,7 +165,9 @@ class StepAsk:
         await self._ask.finish()
 
     async def close(self) -> None:
-        """Closes what the item holds."""
+        """Closes what the item holds, and calls that nobody awaited."""
+        for work in self._unawaited.values():
+            work.close()
         for _, it in self._held.values():
             await it.close()
         self._held.clear()
@@ -229,7 +233,15 @@ class StepAsk:
         digest = hashlib.sha256(f"{self.item}\0{place}".encode()).digest()
         return int.from_bytes(digest[:8]) >> (64 - _SAMPLE_BITS)
 
-    async def _answered(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> Reply:
+    @property
+    def unawaited(self) -> int:
+        """How many calls of `ask` were never awaited, and so never sent."""
+        return len(self._unawaited)
+
+    async def _answered(
+        self, number: int, call: Call, role: str, parameters: dict[str, Any], sample: int | None
+    ) -> Reply:
+        del self._unawaited[number]
         self._check()
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
         return await asyncio.shield(self._ask.begin(self._sent(call, role, parameters, sample)))

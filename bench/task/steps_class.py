@@ -207,13 +207,20 @@ def folder_of(declared: Benchmark | type[Benchmark]) -> Path:
 def _check(declared: Benchmark, where: str) -> None:
     if not hasattr(declared, "data"):
         raise TaskError(f'{where}: data: expected it, as data = "rows.jsonl", got none')
-    if not inspect.iscoroutinefunction(declared.run) or _is_missing(declared.run, Benchmark.run):
+    run, score = declared.run, declared.score
+    if not inspect.iscoroutinefunction(run) or _is_missing(run, Benchmark.run) or not _takes(run, ("item", "ask")):
         raise TaskError(f"{where}: expected a method `async def run(self, item, ask)`")
-    if _is_missing(declared.score, Benchmark.score):
+    is_method = inspect.ismethod(score)
+    if _is_missing(score, Benchmark.score) or (is_method and not _takes(score, ("item", "result"))):
         raise TaskError(f"{where}: expected a method `def score(self, item, result)`, or a scorer as score = …")
+    if is_method and inspect.iscoroutinefunction(score):
+        raise TaskError(f"{where}: score: expected `def`, got `async def`: what it would ask, `run` can ask")
+    if isinstance(declared.tools, str) or not isinstance(declared.tools, Sequence):
+        raise TaskError(f"{where}: tools: expected a list, as tools = [look_up], got {shown(declared.tools)}")
     names = {name for kind in type(declared).__mro__ for name in vars(kind)}
     for name in sorted(names - {*vars(Benchmark), *_FIELDS}):
-        if near := nearest(name, _FIELDS, cutoff=_MISSPELT):
+        is_transposed = sorted(name) in map(sorted, _FIELDS)
+        if near := nearest(name, _FIELDS, cutoff=0.5 if is_transposed else _MISSPELT):
             raise TaskError(f"{where}: unknown attribute {name}{near}: give one of your own another name")
     most = declared.steps_max
     if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= STEPS_MOST:
@@ -226,6 +233,14 @@ def _check(declared: Benchmark, where: str) -> None:
                 f'{where}: models: expected a name with a model, as {{"user": "provider/model"}}, got '
                 f"{shown({name: model})}"
             )
+
+
+def _takes(method: Any, arguments: Sequence[str]) -> bool:
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_missing(method: Any, base: Any) -> bool:

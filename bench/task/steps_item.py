@@ -15,8 +15,9 @@ from msgspec import UNSET
 
 from ...engine.call import Reply
 from ...engine.fault import LocalFault, Stopped
+from ...format import count_text
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
-from ..evaluation.door.defect import BenchmarkDefect
+from ..evaluation.door.defect import RAISED, BenchmarkDefect
 from ..evaluation.door.record import Record as BaseRecord
 from .asking import QuestionTrial, TaskItems
 from .grading import UNGRADED, exchange_of, graded
@@ -26,8 +27,8 @@ from .score_table import scores_of
 from .steps_ask import ItemEnded, StepAsk
 from .steps_class import StepsTask
 
-RAISED = "raised"
-"""The status of an item whose `run` raised an exception."""
+class _NotAsked(Exception):
+    """Stands for calls that an author's code left out, whatever it returned without them."""
 
 
 async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, ask: Ask) -> Record:
@@ -57,6 +58,8 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
     ask.check_ended()
     if steps.ended is not None and isinstance(steps.ended.error, Stopped | LocalFault):
         raise steps.ended.error
+    if steps.ended is None and (missed := _missed(steps)):
+        raised = _NotAsked(missed + ("" if raised is None else f"; then {type(raised).__name__}: {raised}"))
     fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": steps.transcript.written()}
     if raised is not None or steps.ended is not None:
         _raise_failure(raised, steps.ended, task, fields)
@@ -74,6 +77,13 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
 def _plain(result: Any) -> Any:
     """Returns a result as JSON holds it; a reply is its text."""
     return json_value(result.text if isinstance(result, Reply) else result, "the result of run()")
+
+
+def _missed(steps: StepAsk) -> str:
+    """Returns which calls an item's code left out; empty: none."""
+    if steps.unawaited:
+        return f"did not await {count_text(steps.unawaited, 'call')} of ask: write `await ask(…)`"
+    return "" if steps.transcript.has_calls else "ended without a call: what it returned is no model's"
 
 
 def _last_text(ask: Ask) -> str:
@@ -96,6 +106,7 @@ def _raise_failure(
         failed = error.record
     else:
         what = str(error) if isinstance(error, TaskError) else f"run() raised {type(error).__name__}: {error}{place}"
+        what = f"run() {error}" if isinstance(error, _NotAsked) else what
         failed = Record(status=RAISED, role="code", error=" ".join(what.split()))
     assert isinstance(failed, BaseRecord)
     record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)

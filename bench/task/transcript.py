@@ -241,6 +241,11 @@ class TranscriptWriter:
             )
         )
 
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call was sent."""
+        return bool(self._calls)
+
     def written(self) -> Transcript:
         """Returns the transcript so far."""
         return Transcript(messages=tuple(self._messages), calls=tuple(self._calls), tools=tuple(self._tools))

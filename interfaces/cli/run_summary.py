@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...bench.evaluation.door.defect import RAISED, STEPS_EXCEEDED
 from ...bench.evaluation.door.run_counts import entry_of
 from ...bench.evaluation.running.execution import RunResult, counts_of
 from ...bench.evaluation.running.scoring import SCORES
@@ -133,6 +134,8 @@ def _failures(result: RunResult) -> list[str]:
     if set(failed) == {"rejected"}:
         # The line of what is pending says it too.
         again = "" if result.pending else f"{_REJECTED}{prepared.retry_command}"
+    elif set(failed) <= {RAISED, STEPS_EXCEEDED}:
+        again = "mend the code and run it with another --out: what was answered comes from the cache"
     elif set(failed) == {"redirect"}:
         again = _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
     line = f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each)"

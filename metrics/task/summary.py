@@ -160,6 +160,9 @@ def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> str
         return f"{model.name} has no score: {trials} ({count_text(model.count, 'answer')})."
     if np.isnan(values).all():
         return f"{model.name} has no score: none of its items has one ({model.count:,} answers)."
+    if len(model.firsts) > 1:
+        names = ", ".join(sorted(model.firsts))
+        return f"{model.name}: its main score mixes several ({names}): let score give the same first name each time."
     if raised := _raised(model):
         which = part_of(raised, model.count)
         return f"{model.name}: {which} are not scored, since the score function raised an error.{_advice(model)}"

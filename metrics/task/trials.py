@@ -53,6 +53,7 @@ class ModelAnswers:
     item: the place in `items` of each answer's item.
     score: the main score; NaN: it has none.
     parts: the scores by name, where answers have several.
+    firsts: the first name of each answer's several scores.
     is_refused: whether it is a refusal.
     is_empty: whether it is empty, and no refusal.
     is_truncated: whether it is cut off at max_tokens.
@@ -68,6 +69,7 @@ class ModelAnswers:
     item: array[int] = field(default_factory=lambda: array("q"))
     score: array[float] = field(default_factory=lambda: array("d"))
     parts: dict[str, array[float]] = field(default_factory=dict)
+    firsts: set[str] = field(default_factory=set)
     is_refused: array[int] = field(default_factory=lambda: array("b"))
     is_empty: array[int] = field(default_factory=lambda: array("b"))
     is_truncated: array[int] = field(default_factory=lambda: array("b"))

@@ -11,6 +11,10 @@ from ....configuration.errors import exit_code_of
 from ....engine.exit_codes import WRONG_USAGE
 
 
+RAISED, STEPS_EXCEEDED = "raised", "steps_exceeded"
+"""How an item failed by its own code: an exception, or more calls than it may make."""
+
+
 class BenchmarkDefect(Exception):
     """Raised if a benchmark's code raises an exception or returns something unusable. The message names benchmark, item
     and problem. Nothing is in flight then; once the code is fixed, the same command continues."""

@@ -143,7 +143,7 @@ class StepTotals(Struct):
             roles = self.roles.setdefault(pair, {})
             roles[line.role] = roles.get(line.role, 0) + 1
         line.name_in(ended)
-        ended.cached += line.cached
+        ended.cached += line.cached and line.status in ANSWERED
         ended.truncated += line.truncated
         ended.maybe_billed += line.maybe_billed
         if line.cost_search is not None:

@@ -121,7 +121,7 @@ def execute(
                 end_run(folder, end, counts=[])
                 defect = defect or error
     if defect is not None:
-        raise BenchmarkDefect(f"{defect}; what was answered is kept: correct it and run again") from defect
+        raise BenchmarkDefect(f"{defect}; what was answered is in the cache: correct it and run again") from defect
     return result
 
 

@@ -230,7 +230,7 @@ def test_a_defect_of_the_author_is_one_line_and_2_and_the_same_command_goes_on_o
         done = toys.run("sums")
         assert done.code == 2
         (line,) = (line for line in done.err.splitlines() if "its code raised" in line)
-        assert said in line and line.endswith("what was answered is kept: correct it and run again")
+        assert said in line and line.endswith("what was answered is in the cache: correct it and run again")
         assert toys.lines()[: len(kept)] == kept
         kept = toys.lines()
     monkeypatch.delenv("TOY_DEFECT")
