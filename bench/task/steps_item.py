@@ -27,6 +27,7 @@ from .score_table import scores_of
 from .steps_ask import ItemEnded, StepAsk
 from .steps_class import StepsTask
 
+
 class _NotAsked(Exception):
     """Stands for calls that an author's code left out, whatever it returned without them."""
 
@@ -58,8 +59,8 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
     ask.check_ended()
     if steps.ended is not None and isinstance(steps.ended.error, Stopped | LocalFault):
         raise steps.ended.error
-    if steps.ended is None and (missed := _missed(steps)):
-        raised = _NotAsked(missed + ("" if raised is None else f"; then {type(raised).__name__}: {raised}"))
+    if steps.ended is None and raised is None and (missed := _missed(steps)):
+        raised = _NotAsked(missed)
     fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": steps.transcript.written()}
     if raised is not None or steps.ended is not None:
         _raise_failure(raised, steps.ended, task, fields)
@@ -105,9 +106,14 @@ def _raise_failure(
     elif isinstance(error, CallFailed):
         failed = error.record
     else:
-        what = str(error) if isinstance(error, TaskError) else f"run() raised {type(error).__name__}: {error}{place}"
-        what = f"run() {error}" if isinstance(error, _NotAsked) else what
-        failed = Record(status=RAISED, role="code", error=" ".join(what.split()))
+        text = str(error)
+        # It has not the attributes of a reply, such as `text`.
+        hint = ": write `await ask(…)`" if "coroutine" in text and "await" not in text else ""
+        if not isinstance(error, _NotAsked | TaskError):
+            text = f"run() raised {type(error).__name__}: {text}{hint}{place}"
+        else:
+            text = f"{'run() ' if isinstance(error, _NotAsked) else ''}{text}{hint}"
+        failed = Record(status=RAISED, role="code", error=" ".join(text.split()))
     assert isinstance(failed, BaseRecord)
     record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)
     raise StepFailed(1, record, str(record.error)) from error

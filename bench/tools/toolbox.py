@@ -70,6 +70,8 @@ class ToolSet:
         self.tools = tuple(tools)
         self.time_limit_s = time_limit_s
         self.workers = Workers()
+        self.raised = Counter[str]()
+        self.raised_first: dict[str, str] = {}
         self.variables = variables
         self._source_of = source_of
         self.room_for_items = asyncio.Semaphore(ITEMS_WITH_SERVERS_MOST)
@@ -87,7 +89,8 @@ class ToolSet:
         return self._functions.get(id(function)) or FunctionTool(function, self._source_of(function))
 
     async def close(self) -> None:
-        """Closes the shared servers, and says how many calls were abandoned."""
+        """Closes the shared servers, and says how many calls were abandoned or raised an exception: models read the
+        exceptions, and may seem worse than they are."""
         await asyncio.gather(*(server.close() for server in self.shared.values()))
         self.shared.clear()
         if self.workers.abandoned:
@@ -97,6 +100,9 @@ class ToolSet:
                 f"calls of tools that ran over their limit of {self.time_limit_s:g} s and were abandoned: {names}"
                 + (f"; {running:,} of them still run in this process" if running else "")
             )
+        for name, count in self.raised.items():
+            first = f"the first {self.raised_first[name]}"
+            remark(f"the tool {name} raised an exception {count:,} times, which models read: {first}")
 
 
 class Toolbox:
@@ -241,7 +247,10 @@ class Offer:
         except (Stopped, LocalFault):
             raise
         except Exception as error:  # noqa: BLE001 (an author's code: whatever it raises is the tool's result)
-            return raised(tool.name, error)
+            result = raised(tool.name, error)
+            tools.raised[tool.name] += 1
+            tools.raised_first.setdefault(tool.name, str(result.content))
+            return result
 
     async def _called(self, tool: ServerTool, arguments: dict[str, Any]) -> ToolResult:
         tools, running = self._box.tools, await self._box.server(tool.server)

@@ -10,7 +10,6 @@ from traceback import extract_tb
 from ....configuration.errors import exit_code_of
 from ....engine.exit_codes import WRONG_USAGE
 
-
 RAISED, STEPS_EXCEEDED = "raised", "steps_exceeded"
 """How an item failed by its own code: an exception, or more calls than it may make."""
 

@@ -39,7 +39,10 @@ def written(toys: Toys, text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (HEAD + "    step_max = 3\n" + RUN + SCORE, "Own: step_max: a benchmark has no such field (nearest: steps_max)"),
+        (
+            HEAD + "    step_max = 3\n" + RUN + SCORE,
+            "Own: step_max: a benchmark has no such field (nearest: steps_max)",
+        ),
         (HEAD + "    trails = 3\n" + RUN + SCORE, "Own: trails: a benchmark has no such field (nearest: trials)"),
         (HEAD + SCORE, "Own: expected a method `async def run(self, item, ask)`"),
         (HEAD + RUN.replace("item, ask", "item") + SCORE, "Own: expected a method `async def run(self, item, ask)`"),
@@ -66,6 +69,12 @@ def test_a_call_that_is_not_awaited_is_named_and_scores_nothing(toys: Toys) -> N
     assert done.code == 3 and "never awaited" not in done.err
     assert [line["status"] for line in toys.lines("failures")] == ["raised"] * 5
     assert "run() did not await 1 call of ask: write `await ask(…)`" in toys.lines("failures")[0]["error"]
+
+
+def test_the_text_of_a_call_that_was_not_awaited_is_explained(toys: Toys) -> None:
+    toys.run(written(toys, HEAD + RUN.replace("(await ask", "(ask") + SCORE))
+    error = toys.lines("failures")[0]["error"]
+    assert error.endswith("has no attribute 'text': write `await ask(…)` (own.py line 7)"), error
 
 
 def test_an_item_without_a_call_has_no_score(toys: Toys) -> None:

@@ -120,6 +120,22 @@ def test_a_result_of_ten_megabytes_is_cut_and_says_so() -> None:
     assert parts[2] == "\n[The result has 9 characters. These were its first 0.]"
 
 
+def test_exceptions_that_models_read_are_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    def breaks(n: int) -> int:
+        return 1 // n
+
+    async def main() -> None:
+        toolset = ToolSet([breaks])
+        offer = await Toolbox(toolset, Store()).offer()
+        for number in (0, 1, 0):
+            await offer.result(ToolCall("c", "breaks", f'{{"n": {number}}}'))
+        await toolset.close()
+
+    asyncio.run(main())
+    said = "the tool breaks raised an exception 2 times, which models read: the first ZeroDivisionError"
+    assert [record.message.startswith(said) for record in caplog.records] == [True]
+
+
 def test_an_exception_is_the_result_of_its_tool() -> None:
     def fails() -> str:
         raise KeyError("key")
