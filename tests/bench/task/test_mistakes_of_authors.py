@@ -41,9 +41,9 @@ def written(toys: Toys, text: str) -> str:
     [
         (
             HEAD + "    step_max = 3\n" + RUN + SCORE,
-            "Own: step_max: a benchmark has no such field (nearest: steps_max)",
+            "Own: unknown attribute step_max (nearest: steps_max)",
         ),
-        (HEAD + "    trails = 3\n" + RUN + SCORE, "Own: trails: a benchmark has no such field (nearest: trials)"),
+        (HEAD + "    trails = 3\n" + RUN + SCORE, "Own: unknown attribute trails (nearest: trials)"),
         (HEAD + SCORE, "Own: expected a method `async def run(self, item, ask)`"),
         (HEAD + RUN.replace("item, ask", "item") + SCORE, "Own: expected a method `async def run(self, item, ask)`"),
         (HEAD + RUN + SCORE.replace("item, ", ""), "Own: expected a method `def score(self, item, result)`"),
