@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .bench.task.figures import f1 as f1
     from .bench.task.figures import pass_at as pass_at
     from .bench.task.judge import judge as judge
+    from .bench.task.likelihood import loglikelihood as loglikelihood
     from .bench.task.messages import assistant as assistant
     from .bench.task.messages import system as system
     from .bench.task.messages import user as user
@@ -107,6 +108,7 @@ _NAMES = {
     "bench.evaluation.door.record": ("Record",),
     "bench.task.figures": ("auroc", "calibration_error", "f1", "pass_at"),
     "bench.task.judge": ("judge",),
+    "bench.task.likelihood": ("loglikelihood",),
     "bench.task.parameters": ("parameter",),
     "bench.task.result": ("Evaluation",),
     "bench.task.steps_ask": ("StepAsk",),

@@ -82,6 +82,7 @@ NAMES = [
     "interval",
     "judge",
     "key_in",
+    "loglikelihood",
     "match",
     "mcp",
     "numeric",

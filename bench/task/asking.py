@@ -6,6 +6,7 @@ scored, proven and reported on without the task's own program.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Call, Reply
 from ...engine.estimate import OUTPUT_FIRST
+from ...engine.pairs import Pair
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
@@ -51,6 +53,7 @@ class TaskItems(ItemSet):
         self.task = task
         self.questions = questions
         self.scorers = task.scorers()
+        self.weigher = task.weigher()
         self.judgements = tuple(_longest_judgements(task, questions, self.scorers))
         """For each judge the call about the longest question and answer."""
         self.others = (*self.judgements, *(task.other_calls() if isinstance(task, StepsTask) else ()))
@@ -117,6 +120,21 @@ def _longest_judgements(
         elif isinstance(scorer, AskingScorer):
             for model in scorer.models:
                 yield Call(model, f"{longest.asked}\n{answer}")
+
+
+def weighing_calls(items: TaskItems, trial: QuestionTrial, pair: Pair) -> list[Call]:
+    """Returns the calls that weigh the given answers of a question."""
+    question = trial.question
+    assert items.weigher is not None
+    return items.weigher.calls(question.input, question.row, pair, question.sample(trial.number))
+
+
+async def weighed(items: TaskItems, trial: QuestionTrial, ask: Ask) -> Record:
+    """Returns the record of a question whose given answers the model weighed, all at once."""
+    question = trial.question
+    replies = await asyncio.gather(*map(ask, weighing_calls(items, trial, ask.pair)))
+    assert items.weigher is not None and isinstance(question.input, str)
+    return record_of(items, trial, items.weigher.weighed(question.input, question.row, replies))
 
 
 async def judged(items: TaskItems, trial: QuestionTrial, reply: Reply, ask: Ask) -> Record:

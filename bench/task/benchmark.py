@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from msgspec import structs
 
+from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.pairs import Pair
 from ...engine.runs.run_folder import WrongSpecification
 from ...format import command_text
+from ...wiring.reach import family_of
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, Order, RunBasis
 from ..evaluation.door.expected import Expected
@@ -24,12 +26,13 @@ from ..evaluation.door.label import Label, Labeller
 from ..evaluation.door.listed_run import ListedRun
 from ..evaluation.door.treatments import specified_pairs
 from ..evaluation.running.scoring import SCORES
-from .asking import QuestionTrial, TaskItems, items_of, judged, record_of
+from .asking import QuestionTrial, TaskItems, items_of, judged, record_of, weighed
 from .figure_rows import has_functions, with_kept
 from .figures import Figure
 from .files import TaskSource, load_prompts, source_of
-from .forecast import with_judges, with_steps
+from .forecast import with_judges, with_steps, with_weighings
 from .judging import GradeJudging
+from .likelihood import WEIGHS
 from .options import TITLE, Options, Readings
 from .proof import listed_run
 from .records import Record as TaskRecord
@@ -43,6 +46,9 @@ from .task import several
 if TYPE_CHECKING:
     from ...report.sections import PageContents
     from ..evaluation.door.served_rows import ScoredRun
+
+
+_Run = TypeVar("_Run", bound=RunBasis)
 
 
 class TaskBenchmark(ItemBenchmark[TaskRecord]):
@@ -71,7 +77,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
 
     @property
     def is_asked_once(self) -> bool:
-        return self._asked is None or not isinstance(self._asked.task, StepsTask)
+        return self._asked is None or not (isinstance(self._asked.task, StepsTask) or self._asked.weigher)
 
     def ordered(self, order: Order, source: TaskSource | None = None) -> tuple[TaskBenchmark, Order]:
         """Returns the benchmark of the ordered task. `source` None: the options name the file of the task."""
@@ -115,6 +121,9 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         if isinstance(items.task, StepsTask):
             yield await carried_out(items, items.task, item.data, ask)
             return
+        if items.weigher is not None:
+            yield await weighed(items, item.data, ask)
+            return
         reply = await ask(self.call(item, ask.options, ask.pair))
         yield await judged(items, item.data, reply, ask)
 
@@ -126,7 +135,18 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         items = self.items(None)
         if isinstance(items.task, StepsTask):
             with_steps(expected, items, items.task, run)
+        if items.weigher is not None:
+            with_weighings(expected, items, run)
         return with_judges(expected, items, run.total)
+
+    def completed(self, run: _Run) -> _Run:
+        for pair in run.pairs if self.items(run.options).weigher is not None else ():
+            if (family := family_of(pair.model, run.settings)) != WEIGHS:
+                raise UsageError(
+                    f"loglikelihood: {pair.model} gives no log-probabilities of given answers (its protocol is "
+                    f"{family}): expected a provider of kind {WEIGHS}, such as vllm-completions"
+                )
+        return run
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         if "prompt.sha256" in error.asked:

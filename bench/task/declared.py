@@ -16,6 +16,7 @@ from ...engine.near_names import nearest
 from .choices import Choice, choice
 from .figures import figures_from
 from .judge import judge
+from .likelihood import loglikelihood
 from .rows import TaskError, shown
 from .scorers import match, numeric, regex
 from .task import AnyScorer, Task
@@ -26,6 +27,7 @@ _SCORERS: Mapping[str, Callable[..., AnyScorer]] = {
     "choice": choice,
     "numeric": numeric,
     "judge": judge,
+    "loglikelihood": loglikelihood,
 }
 # The keys of a description that are no options of the scorer.
 _NOTED = frozenset({"scorer", "prompt_sha256"})

@@ -12,7 +12,7 @@ from msgspec import structs
 from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..evaluation.door.benchmark import RunBasis
 from ..evaluation.door.expected import Expected, Load, Span
-from .asking import TaskItems
+from .asking import TaskItems, weighing_calls
 from .asking_scorer import AskingScorer
 from .judge import Judge
 from .steps_class import StepsTask
@@ -56,3 +56,12 @@ def with_steps(expected: Expected, items: TaskItems, task: StepsTask, run: RunBa
     if expected.chain is not None:
         expected.chain = structs.replace(expected.chain, steps=task.steps_max)
     expected.remarks.insert(0, f"an item makes at most {task.steps_max:,} calls (steps_max), of all models together")
+
+
+def with_weighings(expected: Expected, items: TaskItems, run: RunBasis) -> None:
+    """Sets the calls that weigh given answers: one for each, of one token."""
+    for pair in run.pairs:
+        calls = [call for item in items for call in weighing_calls(items, item.data, pair)]
+        number, tokens = len(calls), sum(map(chars_of, calls)) * TOKENS_PER_CHAR
+        expected.loads[pair.model] = Load(Span(number, number), Span(tokens / 2, tokens), Span(number, number))
+    expected.remarks.insert(0, "a call weighs one answer of a row")

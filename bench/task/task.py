@@ -22,6 +22,7 @@ from ..evaluation.data.data_rows import Data
 from .choices import Choice
 from .figures import AnyFigure, Figure, figures_of
 from .judge import Judge
+from .likelihood import Loglikelihood
 from .prompts import PromptFunction, Shots, prompts
 from .rows import TaskError, shown
 from .scorers import Function, ScoreFunction, Scorer
@@ -49,7 +50,7 @@ _PARAMETERS = (
 
 class Task(Struct, frozen=True, kw_only=True):
     """An evaluation of one's own: every row of `data` is asked as `prompt` says and its answer scored as `score` says.
-    Models write answers: log-likelihoods of given answers are not compared.
+    Models write answers, or weigh given ones (`loglikelihood`).
 
     data: a CSV, JSON lines, JSON or Parquet file, a folder in the layout of Hugging Face, or an iterable of mappings.
     prompt: a template with the row's columns in braces (`{{` is a brace), or a function of the row that gives a text or
@@ -128,6 +129,8 @@ class Task(Struct, frozen=True, kw_only=True):
                 force_setattr(self, name, tuple(value))
         self.prompts()
         self.shuffler()
+        if self.weigher() is not None and (len(self.scorers()) > 1 or self.system is not None or self.shots):
+            raise TaskError("loglikelihood: expected it as the only scorer, and a prompt without system and shots")
         main = next(iter(self.scorers().values()))
         for name, figure in self.own_figures().items():
             try:
@@ -154,6 +157,11 @@ class Task(Struct, frozen=True, kw_only=True):
         if len({(each.shuffle, each.options) for each in found}) > 1:
             raise TaskError("choice: shuffle: expected one seed and one column of options for all scorers")
         return found[0] if found else None
+
+    def weigher(self) -> Loglikelihood | None:
+        """Returns the scorer that weighs given answers; None: the model writes answers."""
+        main = next(iter(self.scorers().values()))
+        return main if isinstance(main, Loglikelihood) else None
 
     def _variants(self) -> Mapping[str, str | PromptFunction]:
         if not isinstance(self.prompt, Mapping):

@@ -38,8 +38,8 @@ def main() -> int:
 def _code_of(error: Exception) -> int | None:
     """Returns the exit code of an error that a person can cause; None for lm-eval's errors, which it reports itself."""
     from ...engine.fault import Stopped
+    from ...providers.llm.openai.echoed_text import CantScore
     from .lm_eval_model import CallsFailed, UnsupportedTask
-    from .lm_eval_scoring import CantScore
 
     if isinstance(error, Stopped):
         return RESUMABLE

@@ -22,11 +22,11 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from ...configuration.configuration import settings_of
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Failure, Reply
+from ...providers.llm.openai.echoed_text import CantScore, ContinuationScore, score
 from ...wiring import family_of
 from ...wiring.sync_engine import SyncEngine
 from .arguments import check_model, sending_of
 from .lm_eval_asking import ChatPrompt, LmEvalGeneration, generation_of, weighing_of
-from .lm_eval_scoring import CantScore, ContinuationScore, score
 from .trials import digest_of
 
 _T = TypeVar("_T")

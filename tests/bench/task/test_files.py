@@ -121,7 +121,10 @@ def test_a_table_declares_the_same_task_as_python(folder: Path) -> None:
         ({"scor": "a"}, r"here: unknown key 'scor' \(nearest: score\)"),
         ({"tools": []}, r"here: unknown key 'tools'"),
         ({"score": "numbers"}, r"^here: score: expected one of .*, got 'numbers' \(nearest: numeric\)$"),
-        ({"score": "mach"}, "here: score: expected one of match, regex, choice, numeric, judge, got 'mach'"),
+        (
+            {"score": "mach"},
+            "here: score: expected one of match, regex, choice, numeric, judge, loglikelihood, got 'mach'",
+        ),
         (
             {"score": {"scorer": "numeric", "expcted": "1"}},
             "here: score: numeric: unknown key 'expcted' .nearest: expected",

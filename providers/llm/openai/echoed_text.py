@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ...engine.call import TokenLogprob
+from ....engine.call import TokenLogprob
 
 # OpenAI's word for a token that is no whole character; others write U+FFFD in the place of its bytes.
 _BYTES = re.compile(r"bytes:((?:\\x[0-9a-f]{2})+)")

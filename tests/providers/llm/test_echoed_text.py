@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.call import TokenLogprob
-from millstream.interfaces.plugins.lm_eval_scoring import CantScore, ContinuationScore, score
+from millstream.providers.llm.openai.echoed_text import CantScore, ContinuationScore, score
 
 
 def tokens_of(*texts: str, greedy: bool = True) -> list[TokenLogprob]:
