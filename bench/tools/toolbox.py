@@ -67,7 +67,7 @@ class ToolSet:
         variables: Mapping[str, str] = MappingProxyType({}),
         source_of: Callable[[Callable[..., Any]], str] = lambda function: "",
     ) -> None:
-        self.tools = tuple(tools)
+        self.tools = _listed(tools)
         self.time_limit_s = time_limit_s
         self.workers = Workers()
         self.raised = Counter[str]()
@@ -124,9 +124,9 @@ class Toolbox:
         """Returns what is offered to a model: the given tools (None: the benchmark's). Raises BenchmarkDefect for a
         function that a model can't be told of. `keep`: whether results are kept."""
         each_tool: list[FunctionTool | ServerTool] = []
-        for each in self.tools.tools if tools is None else tools:
+        for each in self.tools.tools if tools is None else _listed(tools):
             if isinstance(each, McpServer):
-                each_tool += await self._listed(each)
+                each_tool += await self._tools_of(each)
             else:
                 each_tool.append(self.tools.function(each))
         return Offer(self, _by_name(each_tool), "item" if keep else "nobody")
@@ -164,7 +164,7 @@ class Toolbox:
         await running.started()
         return running
 
-    async def _listed(self, server: McpServer) -> list[ServerTool]:
+    async def _tools_of(self, server: McpServer) -> list[ServerTool]:
         """Returns a server's tools. The list is kept like a result, so that a run that is repeated needs no server."""
 
         async def listed() -> ToolResult:
@@ -261,6 +261,15 @@ class Offer:
         except OverTime as error:
             return failed(tool.name, str(error))
         return result
+
+
+def _listed(tools: Any) -> tuple[AnyTool, ...]:
+    if not isinstance(tools, list | tuple):
+        raise BenchmarkDefect(f"tools: expected a list of functions and ms.mcp(…), got {tools!r}")
+    for each in tools:
+        if not callable(each) and not isinstance(each, McpServer):
+            raise BenchmarkDefect(f"tools: expected functions and ms.mcp(…), got {each!r}")
+    return tuple(tools)
 
 
 def _named(call: ToolCall, kept: Kept) -> Kept:

@@ -16,7 +16,7 @@ from millstream.bench.evaluation.door.defect import BenchmarkDefect
 from millstream.bench.tools.carrying_out import Workers
 from millstream.bench.tools.results import RESULT_CHARS_MAX
 from millstream.bench.tools.toolbox import AnyTool, Kept, KeptFor, Toolbox, ToolSet
-from millstream.engine.content import Image, ToolCall, ToolResult
+from millstream.engine.content import Image, Tool, ToolCall, ToolResult
 from millstream.engine.fault import LocalFault
 
 SEEN = Image("data:image/png;base64,AAAA")
@@ -272,6 +272,20 @@ def test_an_equal_call_is_a_call_of_its_own_and_is_replayed_in_its_place() -> No
     assert done == ["a", "a", "b"]
     assert [each.result.content for each in again] == [each.result.content for each in first] == ["1", "2", "3"]
     assert [each.is_replayed for each in first + again] == [False] * 3 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [
+        (twice, "tools: expected a list of functions and ms.mcp(…), got <function twice"),
+        (["twice"], "tools: expected functions and ms.mcp(…), got 'twice'"),
+        ([Tool("twice")], "tools: expected functions and ms.mcp(…), got Tool(name='twice'"),
+    ],
+)
+def test_what_is_no_tool_is_refused(tools: Any, says: str) -> None:
+    with pytest.raises(BenchmarkDefect) as refused:
+        ToolSet(tools)
+    assert str(refused.value).startswith(says)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
