@@ -2,9 +2,10 @@
 
 Parts: `calls` (`ms.Engine`, and `run millstone` over about as many prompts), `grid` (the full grid: cold, from the
 cache, asked again, verified and reported), `latency` (500 to 10,000 calls in flight of half a second each), `memory`
-(of ten times the calls) and `frames` (what one call costs inside). Everything is measured as whole processes, start
-included, side by side and interleaved, since machines drift: only ratios count, and they are to the floor (floor.py) on
-prompts of the same lengths. The client has one core, the server another.
+(of ten times the calls), `start` (until a command does its work) and `frames` (what one call costs inside). Everything
+is measured as whole processes, start included, side by side and interleaved, since machines drift: only ratios count,
+and they are to the floor (floor.py) on prompts of the same lengths; of `start`, seconds. The client has one core, the
+server another.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from .clients import MODEL, RPM, TPM
 from .floor import IN_FLIGHT, PROMPT_CHARS
 from .frontcount import CallCost
 from .server import NoServer, nginx, python_on, verdict
+from .start import START_GOALS, Starts
 from .steady import Law, steady
 
-PARTS = ("calls", "grid", "latency", "memory", "frames")
+PARTS = ("calls", "grid", "latency", "memory", "start", "frames")
 ENGINE_GOAL = 0.36
 GRID_GOAL = 0.34
 # What follows on a grid that is stored, as shares of the floor's time for as many calls.
@@ -187,6 +189,16 @@ class Bench:
             verdict(f"memory x {memory:.2f} (goal <= {MEMORY_GOAL})", is_reached=memory <= MEMORY_GOAL),
             verdict(f"CPU a call x {late:.2f} at the end (goal <= {MEMORY_GOAL})", is_reached=late <= MEMORY_GOAL),
         ]
+        return all(reached)
+
+    def start(self) -> bool:
+        """Measures how long it takes until commands do their work."""
+        print("\nfrom the command to its work, on the full data and one core")
+        starts = Starts(self._folder, _ENVIRONMENT).medians(self._options.rounds, min(os.sched_getaffinity(0)))
+        reached = []
+        for name, goal in START_GOALS.items():
+            text = f"{name}: {starts[name]:.3f} s (goal <= {goal:.2f})"
+            reached.append(verdict(text, is_reached=starts[name] <= goal))
         return all(reached)
 
     def frames(self) -> bool:

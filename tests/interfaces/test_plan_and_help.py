@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, SMALL, SMALL_PROMPTS, CommandLine, Provider, environment
+from command_line import COMMAND, SMALL, SMALL_PROMPTS, SMALL_RUN, CommandLine, Provider, environment
 
 import millstream
 from millstream.bench.millstone.dataset import load, select
@@ -148,6 +148,29 @@ def test_what_sends_nothing_loads_neither_what_sends_nor_what_scores(tmp_path: P
     if "chameleon" not in words:  # whose readings are formulas, and whose sample corpus is served
         heavy += ["numpy", "httptools"]
     assert loaded(tmp_path, heavy, *words) == "[]"
+
+
+def test_a_finished_run_that_is_asked_again_loads_nothing_that_connects(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    words = (
+        *SMALL_RUN,
+        "--base-url",
+        provider.base_url,
+        "--out",
+        str(tmp_path / "run"),
+        "--no-progress",
+        "--no-report",
+    )
+    assert cli(*words).code == 0
+    before = provider.calls()
+    ours = [
+        "millstream.wiring.engine",
+        "millstream.providers.transport.transport",
+        "millstream.metrics.millstone.scores",
+    ]
+    assert loaded(tmp_path, ["aiohttp", "uvloop", *ours], *words) == f"['{ours[-1]}']"
+    assert provider.calls() == before
 
 
 def test_help_answers_in_a_fifth_of_a_second(tmp_path: Path) -> None:

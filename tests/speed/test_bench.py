@@ -26,6 +26,7 @@ def test_every_client_has_a_row_and_every_part_its_figures(tmp_path: Path) -> No
     calls = ["floor", "bare aiohttp", "ms.Engine", "floor, grid's lengths", "run millstone"]
     assert rows == [*calls, "floor", "cold", "from the cache", "asked again", "verify", "report"], done.stdout
     assert sum(f"{number} in flight: " in done.stdout for number in ("500", "2,000", "10,000")) == 3
+    assert any("first call: " in line for line in lines)
     assert "the grid of 990 prompts, from the command to printed scores" in lines
     assert [line.split()[0] for line in lines[-2:]] == ["run", "ask"]
 
@@ -34,4 +35,4 @@ def test_an_unknown_part_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "millstream.speed", "warm"]
     done = subprocess.run(command, env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=110)
     assert done.returncode == 2
-    assert "unknown part warm: name calls, grid, latency, memory, frames" in done.stderr
+    assert "unknown part warm: name calls, grid, latency, memory, start, frames" in done.stderr
