@@ -28,6 +28,7 @@ from ....engine.remarks import remark
 from ....engine.runs.run_folder import RunFolder
 from ....engine.sink import Sink
 from ....format import count_text
+from ....providers.tool_results import is_tool
 from ....wiring.budgets import budgets_folder
 from ....wiring.engine import Engine
 from ....wiring.event_loop import run_in_loop
@@ -248,6 +249,8 @@ def outcome_noter(pilot: Pilot) -> Callable[[Outcome], None]:
 
     def note(outcome: Outcome) -> None:
         call, under_way = outcome.call, UNDER_WAY.get()
+        if is_tool(call.model):
+            return  # nothing is sent for it, and its time is in the item's
         pair, price = Pair(call.model, call.temperature, call.reasoning_effort), prices.get(call.model)
         stratum = next(each for each in pilot.strata if pair in each.pairs or not pilot.is_of_calls)
         stratum.note(outcome)

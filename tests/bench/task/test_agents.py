@@ -207,6 +207,18 @@ class Count(ms.Benchmark):
 """
 
 
+def test_a_pilot_counts_the_calls_of_models_alone(provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--pilot", "2")
+    planned = run_command(tmp_path, "plan", "agent.py", "--model", "sim/tools", *where)
+    assert planned.code == 0 and provider.calls() == 8
+    assert "2 of 4 items, 8 calls sent, 0 from the cache" in planned.out and "sim/tools" in planned.out
+    assert "no estimate" not in planned.out
+    assert len((tmp_path / "done.txt").read_text().splitlines()) == 6
+    assert made(tmp_path, provider).code == 0
+    assert len((tmp_path / "done.txt").read_text().splitlines()) == 12 and provider.calls() == 16
+
+
 def test_a_loop_of_the_authors_own_is_what_the_ready_one_is(provider: Provider, tmp_path: Path) -> None:
     own = (
         "offer, talk = await ask.offer(), [ms.user('one and two')]\n"
