@@ -133,6 +133,9 @@ class StepsTask(Task, frozen=True, kw_only=True):
     def prompts(self) -> Any:
         return {"": NoPrompts()}
 
+    def weigher(self) -> None:
+        """Returns None: its own code asks, and weighs nothing."""
+
     def scorers(self) -> dict[str, AnyScorer]:
         return {_SCORE: Method(self.score)} if callable(self.score) else super().scorers()
 

@@ -27,20 +27,26 @@ def f1(predicted: Places, truth: Places, item: Places, labels: int, positive: in
     nobody's truth, which counts against the true label alone.
     """
     place, number = _numbered(item)
-    counts = np.zeros((number, labels, 3))  # of each item and label: predicted rightly, predicted, true
-    np.add.at(counts[:, :, 2], (place, truth), 1)
-    is_label = predicted != NO_LABEL
-    np.add.at(counts[:, :, 1], (place[is_label], predicted[is_label]), 1)
-    is_right = predicted == truth
-    np.add.at(counts[:, :, 0], (place[is_right], truth[is_right]), 1)
-    of_kind = (counts[:, :, 2] > 0).sum(axis=0)
-    kept = np.flatnonzero(of_kind) if positive is None else np.array([positive])
+    is_label, is_right = predicted != NO_LABEL, predicted == truth
+    # Each item with each label that it has, true or predicted: most items have few of many labels.
+    cells = np.concatenate([place * labels + truth, (place * labels + predicted)[is_label]])
+    keys, cell = np.unique(cells, return_inverse=True)
+    owner, label = keys // labels, keys % labels
+    true, read = (np.bincount(part, minlength=len(keys)) for part in (cell[: len(truth)], cell[len(truth) :]))
+    right = np.bincount(cell[: len(truth)][is_right], minlength=len(keys))
+    of_kind = np.bincount(label, true > 0, minlength=labels)  # items whose truth it is
+    kept = of_kind > 0 if positive is None else np.arange(labels) == positive
     if not number or not of_kind[kept].all():
         return None
-    counts, total = counts[:, kept], counts[:, kept].sum(axis=0)
+    total_right = np.bincount(label, right, minlength=labels).astype(np.float64)
+    total = np.bincount(label, true + read, minlength=labels).astype(np.float64)
+    of_label = _f1_of(total_right, total)
+    change = np.where(kept[label], _f1_of(total_right[label] - right, total[label] - true - read) - of_label[label], 0)
+    figure = float(of_label[kept].mean())
+    without = figure + np.bincount(owner, change, minlength=number) / kept.sum()
     # For one label alone the items of all others are the other kind.
     rarest = of_kind[kept].min() if positive is None else min(of_kind[positive], number - of_kind[positive])
-    return jackknife_interval(float(_mean_f1(total)), _mean_f1(total - counts), rarest=int(rarest), of=OF)
+    return jackknife_interval(figure, without, rarest=int(rarest), of=OF)
 
 
 def auroc(score: Values, is_right: NDArray[np.bool_], item: Places) -> Interval | None:
@@ -104,13 +110,12 @@ def _numbered(item: Places) -> tuple[Places, int]:
     return place.astype(np.int64), len(names)
 
 
-def _mean_f1(counts: Values) -> Values:
-    right, predicted, true = np.moveaxis(counts, -1, 0)
-    # A label without truth and prediction, as without its only item, has no F1.
+def _f1_of(right: Values, labelled: Values) -> Values:
+    """Returns the F1 of labels: `right` answers of `labelled`, those of which it is the truth and those that give it
+    together; NaN where there are none."""
     with np.errstate(invalid="ignore"):
-        of_label = 2 * right / np.where(predicted + true > 0, predicted + true, np.nan)
-    mean: Values = np.where(np.isnan(of_label).any(axis=-1), np.nan, of_label.mean(axis=-1))
-    return mean
+        of_label: Values = 2 * right / np.where(labelled > 0, labelled, np.nan)
+    return of_label
 
 
 def _wins(score: Values, is_one: NDArray[np.bool_], group: Places | None = None) -> Values:

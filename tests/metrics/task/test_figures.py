@@ -95,3 +95,22 @@ def test_a_figure_that_allows_no_interval_says_why(items: int, rarer: int, why: 
     score = is_right.astype(np.float64) if items == 30 else np.arange(items, dtype=np.float64)
     found = auroc(score, is_right, np.arange(items))
     assert found is not None and (found.low, found.high) == (None, None) and why in str(found.note)
+
+
+def test_the_jackknife_of_f1_leaves_out_whole_items_and_many_labels_take_little_memory() -> None:
+    source = np.random.default_rng(2)
+    item = np.repeat(np.arange(60), 2)
+    truth = np.repeat(source.integers(0, 3, 60), 2)
+    predicted = np.where(source.random(120) < 0.7, truth, source.integers(NO_LABEL, 3, 120))
+    whole = f1(predicted, truth, item, 3)
+    assert whole is not None and whole.low is not None and whole.high is not None
+    kept = [f1(predicted[item != left], truth[item != left], item[item != left], 3) for left in range(60)]
+    figures = np.array([each.mean for each in kept if each is not None])
+    logits = np.log(figures / (1 - figures))
+    half = 2.0009953780882688 * np.sqrt(59 / 60 * ((logits - logits.mean()) ** 2).sum())  # t, 59 degrees of freedom
+    middle = np.log(whole.mean / (1 - whole.mean))
+    ends = [1 / (1 + np.exp(-end)) for end in (middle - half, middle + half)]
+    assert [whole.low, whole.high] == pytest.approx(ends, abs=1e-9)
+    each = np.arange(50_000)
+    many = f1(np.where(each % 2 == 0, each, NO_LABEL), each, each, 50_000)
+    assert many is not None and many.mean == 0.5 and many.low is None
