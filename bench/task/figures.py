@@ -94,6 +94,7 @@ class F1(Figure, frozen=True):
             )
 
     def of(self, answers: Answers) -> Interval | None:
+        self.check(answers.scorer, answers.columns.trials)
         names: dict[str, int] = {}
         truth, predicted, items = [], [], []
         for item, record in zip(answers.columns.item, answers.records, strict=True):

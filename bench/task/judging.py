@@ -107,7 +107,8 @@ class GradeJudging(Judging):
         # The judge may be one of several scorers; here its own grades are what is scored.
         graded = (self._main(record) for record in records)
         described = {self._name: self._specification["score"][self._name]}
-        specified = {**self._specification, "score": described}
+        # Figures are of the task's own main score.
+        specified = {**self._specification, "score": described, "figures": {}}
         found = scores_in(graded, specified, self._readings)
         entries = {pair: entry_of(found, pair) for pair in pairs_in(specified)}
         return {pair: {_MEAN: _score(entry)} for pair, entry in entries.items() if entry}

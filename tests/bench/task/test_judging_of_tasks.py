@@ -73,6 +73,24 @@ def test_the_runs_own_judge_reads_the_same_prompt_again_whatever_the_tasks_promp
     assert cli("verify", "run").code == 0
 
 
+def test_variants_shuffled_options_and_figures_are_no_hindrance(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    text = TASK.format(
+        rows=ROWS,
+        prompt='{"plain": "Of {country}?\\n{options}", "fun": lambda row: row["country"] + " ".join(row["options"])}',
+        score=f'{{"letter": ms.choice("A", options="{{options}}", shuffle=1), "good": {GRADED}}}, '
+        'figures={"f": ms.f1()}',
+    )
+    (tmp_path / "capitals.py").write_text(text.replace('{n}"}', '{n}", "options": ["x", "y"]}'))
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report", "--no-progress")
+    assert cli("run", "capitals.py", "--model", "sim/open", *where).code == 3  # no answer names a letter
+    sent = provider.calls()
+    done = judge(cli, "--judge", OWN)
+    assert done.code == 0 and provider.calls() == sent == 4 * ROWS, done.err
+    assert cli("report", "run").code == 3 and cli("verify", "run").code == 0
+
+
 def test_another_judge_grades_by_the_tasks_rubric_and_the_runs_scores_stay(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
