@@ -164,7 +164,7 @@ class OwnFigure(Figure, frozen=True):
     name: ClassVar[str] = "function"
     function: FigureFunction | None
     described: Mapping[str, Any] = {}
-    note: ClassVar[str] = "no interval: how often one of a function's figure would hold the truth is not known"
+    note: ClassVar[str] = "no interval: none was simulated for a function"
 
     def of(self, answers: Answers) -> Interval | None:
         if self.function is None:

@@ -12,12 +12,14 @@ from typing import Any
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
 from .declared import scorers_from, shuffler_in
+from .figure_rows import has_functions
 from .questions import item_digest, items_digest, line_id
 from .records import Record
 from .rows import TaskError
 from .score_table import rescored
 from .task import AnyScorer
 
+_KEPT = "figures: one is a function, which is not run here: it is taken as scores.json has it"
 _TRUSTED = "scores: a scorer is a function, which is not run here: its scores are taken as recorded"
 
 
@@ -36,7 +38,7 @@ def listed_run(manifest: Mapping[str, Any]) -> ListedRun:
         data=specified["data"] if is_whole else "",
         check=lambda record, item: _wrong_in(record, item, scorers, specified["score"]),
         title=specified["task"],
-        unproven=() if scorers is not None else (_TRUSTED,),
+        unproven=(*(() if scorers is not None else (_TRUSTED,)), *((_KEPT,) if has_functions(specified) else ())),
     )
 
 

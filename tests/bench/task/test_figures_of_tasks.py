@@ -67,7 +67,9 @@ def test_figures_stand_in_scores_table_report_and_result(cli: CommandLine, provi
     assert f"{figures['AUROC']['value']:.3f}" in told and "pass@2" in told and "spread" in told
     # What a function computed stays, though `score` and `verify` don't run it; `--task` does.
     assert scores_of(tmp_path / "run") == written
-    assert cli("verify", "run").code == 0 and cli("report", "run").code == 0
+    proven = cli("verify", "run")
+    assert proven.code == 0 and "figures: one is a function, which is not run here" in proven.out
+    assert cli("report", "run").code == 0
     assert "pass@2" in (tmp_path / "run/report.html").read_text()
     (tmp_path / "other.py").write_text(FILE.replace("- min(r", "+ min(r").replace('"spread": spread', '"sum": spread'))
     anew = json.loads(cli("score", "run", "--task", "other.py", "--json").out)["run"]["mine"]["models"]["sim/open"]
