@@ -52,8 +52,14 @@ class Answers(Struct, frozen=True):
 
     def is_right(self, name: str | None) -> Values:
         """Returns 1 for the answers whose score of this name is at least 0.5, 0 for others; NaN for one without a
-        score, unless the readings count it as 0."""
+        score, unless the readings count it as 0. Raises TaskError for a score that reaches above 1."""
         scores = self.score(name)
+        # On a scale from 1 to 5, say, every answer would be right.
+        if np.nanmax(scores, initial=0) > 1:
+            raise TaskError(
+                f"the score {name or self.main} reaches {np.nanmax(scores):g}, and from 0.5 an answer is right: name as "
+                "`right` a score from 0 to 1"
+            )
         if self.rules.unreadable == "zero":
             scores = np.nan_to_num(scores)
         return np.where(np.isnan(scores), np.nan, scores >= _RIGHT)

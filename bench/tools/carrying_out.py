@@ -21,6 +21,8 @@ AT_WORK_MOST = 64
 LEFT_MOST = 1_000
 # How long a task may take to end once it is cancelled.
 GRACE_S = 1.0
+# These would end the loop, or a task.
+_ENDS = (SystemExit, GeneratorExit, asyncio.CancelledError)
 
 
 class OverTime(Exception):
@@ -113,12 +115,12 @@ def _settle(end: asyncio.Future[Any], made: Any) -> None:
 async def _caught(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     try:
         return await work, None
-    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 (raised where it is awaited)
+    except (Exception, *_ENDS) as error:  # noqa: BLE001 (raised where it is awaited)
         return None, error
 
 
 def _plain(error: BaseException) -> BaseException:
-    """Returns what a function raised as what may pass through a task: these would end the loop, or a task."""
-    if isinstance(error, SystemExit | asyncio.CancelledError | StopIteration):
+    """Returns what a function raised as what may pass through a task."""
+    if isinstance(error, (*_ENDS, StopIteration)):
         return RuntimeError(f"{type(error).__name__}: {error}".rstrip(": "))
     return error

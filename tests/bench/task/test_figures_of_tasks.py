@@ -143,6 +143,7 @@ def test_a_figure_that_cannot_be_computed_says_why_and_scores_stand(provider: Pr
             "none": lambda records: None,
             "name": ms.auroc("shure"),
             "range": ms.calibration_error("sure"),
+            "scale": ms.pass_at(1, right="sure"),
         },
     )
     [result] = ms.evaluate(task, "sim/open", tmp_path / "run", **options(provider, tmp_path)).models.values()
@@ -152,6 +153,7 @@ def test_a_figure_that_cannot_be_computed_says_why_and_scores_stand(provider: Pr
     assert notes["none"] == "no figure: its function gave None"
     assert notes["name"] == "no figure: no score is called 'shure' (nearest: sure): they are right, sure"
     assert notes["range"] == "no figure: sure is not from 0 to 1 everywhere"
+    assert str(notes["scale"]).startswith("no figure: the score sure reaches 2, and from 0.5 an answer is right")
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,12 @@ def test_an_exception_is_the_result_of_its_tool() -> None:
     async def is_cancelled() -> str:
         raise asyncio.CancelledError
 
+    def closes() -> str:
+        raise GeneratorExit
+
+    async def closes_the_task() -> str:
+        raise GeneratorExit
+
     class Mute(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -156,14 +162,16 @@ def test_an_exception_is_the_result_of_its_tool() -> None:
     def mute() -> str:
         raise Mute
 
-    names = ("fails", "ends", "ends_the_loop", "is_cancelled", "mute")
-    made = results([fails, ends, ends_the_loop, is_cancelled, mute], *((name, "") for name in names))
-    assert [each.is_error for each in made] == [True] * 5
+    tools = [fails, ends, ends_the_loop, is_cancelled, closes, closes_the_task, mute]
+    made = results(tools, *((tool.__name__, "") for tool in tools))
+    assert all(each.is_error for each in made)
     assert [each.content for each in made] == [
         "KeyError: 'key'",
         "RuntimeError: SystemExit: 3",
         "RuntimeError: SystemExit: 4",
         "RuntimeError: CancelledError",
+        "RuntimeError: GeneratorExit",
+        "RuntimeError: GeneratorExit",
         "Mute",
     ]
 
