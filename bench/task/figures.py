@@ -57,8 +57,8 @@ class Answers(Struct, frozen=True):
         # On a scale from 1 to 5, say, every answer would be right.
         if np.nanmax(scores, initial=0) > 1:
             raise TaskError(
-                f"the score {name or self.main} reaches {np.nanmax(scores):g}, and from 0.5 an answer is right: name as "
-                "`right` a score from 0 to 1"
+                f"the score {name or self.main} reaches {np.nanmax(scores):g}, and from 0.5 an answer is right: name "
+                "as `right` a score from 0 to 1"
             )
         if self.rules.unreadable == "zero":
             scores = np.nan_to_num(scores)

@@ -104,8 +104,11 @@ class KeptGrades:
         reply = record.reply()
         for name, scorer in self._scorers.items():
             if isinstance(scorer, AskingScorer) and self._runner is not None and silence_of(reply) is None:
-                asker = ScorerAsk(name, scorer, _Kept(kept).answer)
-                scores[name] = self._runner.run(scorer.scored_by(asker, reply, record.as_row()))
+                answers = _Kept(kept)
+                asker = ScorerAsk(name, scorer, answers.answer)
+                score = self._runner.run(scorer.scored_by(asker, reply, record.as_row()))
+                # Even if the author's code caught it, and returned a score.
+                scores[name] = score if answers.missing is None else Score(None, problem=answers.missing)
         return scores
 
 
@@ -114,11 +117,14 @@ class _Kept:
 
     def __init__(self, calls: Sequence[JudgeCall]) -> None:
         self._replies = {each.asked: Reply(each.text, refused=each.refused is True) for each in calls}
+        self.missing: str | None = None
+        """The sentence on a call that has no answer here; None: every call had one."""
 
     async def answer(self, call: Call) -> Reply:
         reply = self._replies.get(_digest(call))
         if reply is None:
-            raise NotKept(f"its call to {call.model} is not in the record, and score sends nothing: run the task again")
+            self.missing = f"its call to {call.model} is not in the record, and score sends nothing: run the task again"
+            raise NotKept(self.missing)
         return reply
 
 

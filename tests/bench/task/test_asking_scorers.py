@@ -31,6 +31,14 @@ mine = ms.Task(
     score=ms.scorer(careful, models=["sim/grader", "sim/steady"]),
 )
 """
+GUARDED = """
+async def guarded(reply, row, ask):
+    try:
+        return await careful(reply, row, ask)
+    except Exception:
+        return 0
+
+mine = ms.Task("""
 ROWS, CALLS = 5, 3
 
 
@@ -66,7 +74,12 @@ def test_an_async_function_asks_models_whose_calls_are_kept_and_never_sent_twice
     assert anew["scores"]["length"]["mean"] == -parts["length"]["mean"] and anew["mean"] == 1.0
     path.write_text(FILE.replace("Be short.", "Be brief."))
     done = cli("score", "run", "--task", "mine.py")
-    assert done.code == 3 and "its call to sim/steady is not in the record, and score sends nothing" in done.out
+    missing = "its call to sim/steady is not in the record, and score sends nothing"
+    assert done.code == 3 and missing in done.out
+    # An author's `except Exception` makes no score of it.
+    path.write_text(path.read_text().replace("mine = ms.Task(", GUARDED).replace("scorer(careful", "scorer(guarded"))
+    done = cli("score", "run", "--task", "mine.py")
+    assert done.code == 3 and missing in done.out
     assert provider.calls() == ROWS * (1 + CALLS)
 
 
