@@ -1,4 +1,4 @@
-"""The scorer of log-likelihoods: which of a row's given answers a model holds for the likeliest.
+"""The scorer of log-likelihoods: which of a row's given answers has the highest log-probability.
 
 Owns the calls that weigh the answers, and the text that a record holds of their log-probabilities, from which it is
 scored. Sends nothing.

@@ -20,7 +20,7 @@ def user(content: Content) -> Message:
 
 
 def assistant(content: Content) -> Message:
-    """Returns a message of the model: what it is to have said. A reply needs none: it is a message itself."""
+    """Returns a message of the model with a text that you write. A reply needs none: it is a message itself."""
     return Message("assistant", content)
 
 

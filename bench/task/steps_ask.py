@@ -32,9 +32,9 @@ from .transcript import TranscriptWriter
 _OF_A_CALL = frozenset(
     {"max_tokens", "top_p", "stop", "seed", "extra", "json_schema", "logprobs", "tool_choice", "parallel_tools"}
 )
-# Of the model under test these are the run's.
+# For the model under test, the run decides these.
 _OF_A_PAIR = frozenset({"temperature", "reasoning_effort"})
-# Every program that reads JSON holds a number of so many bits exactly.
+# Every program that reads JSON holds a whole number of 53 bits exactly.
 _SAMPLE_BITS = 53
 
 
@@ -49,10 +49,10 @@ class ItemEnded(BaseException):
 
 
 class StepRules(Struct, frozen=True):
-    """What a benchmark says of its items' calls."""
+    """What a benchmark allows the calls of its items, and sends with them."""
 
     steps_max: int
-    """The most calls of an item."""
+    """How many calls an item may make."""
     models: Mapping[str, str]
     """The other models, by the names that its code gives them."""
     parameters: Mapping[str, Any]
@@ -101,7 +101,7 @@ class StepAsk:
         self._is_over = False
         self._steps = 0
         self._equal = Counter[bytes]()
-        # The calls that were made, and which nobody has awaited yet.
+        # The calls that nobody has awaited yet.
         self._unawaited: dict[int, Coroutine[Any, Any, Reply]] = {}
         self._held: dict[int, tuple[object, Closable]] = {}
 

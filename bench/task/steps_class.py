@@ -32,13 +32,14 @@ from .task import AnyScorer, Task
 
 STEPS_MOST = 100_000
 _SCORE = "score"
-# So alike are `step_max` and `steps_max`, which else would be 20 unseen; `names` and `name` are not.
+# Above it, an attribute is taken for a misspelt field: `step_max` for `steps_max`, but not `names` for `name`.
 _MISSPELT = 0.9
 
 
 class Benchmark:
-    """A benchmark of several steps: a conversation, or an agent with tools. A class in a file, whose `run` asks the
-    model as often as it likes, and whose `score` says how well it did; `ms.Task` is the short form for one question.
+    """A benchmark of several steps: a conversation, or an agent with tools. It is a class in a file: its `run` asks the
+    model as often as it likes, and its `score` scores what `run` returned. `ms.Task` is the short form for one
+    question.
     """
 
     data: Data
@@ -47,19 +48,19 @@ class Benchmark:
     name: str | None = None
     """Its name in files and reports; None: that of the class, or of the variable that holds the instance."""
     steps_max: int = 20
-    """The most calls of an item; one more is the failure `steps_exceeded`."""
+    """How many calls an item may make; one more is the failure `steps_exceeded`."""
     models: Mapping[str, str] = MappingProxyType({})
-    """Other models that `run` asks, by the name that it gives them: `{"user": "openai/gpt-6.2-sol"}`."""
+    """Other models that `run` asks, by the names that `ask(…, model=…)` takes: `{"user": "openai/gpt-6.2-sol"}`."""
     tools: Sequence[Any] = ()
     """The tools, for `ms.tool_loop`: functions, and servers of `ms.mcp`."""
     tool_time_limit_s: float = TIME_LIMIT_S
-    """The most seconds of one call of a tool; a call that takes longer is abandoned, and its result says so."""
+    """How many seconds a call of a tool may take; a longer one is abandoned, and its result says so."""
     trials: int = 1
     """How often each row is run."""
     combine: Combine = "mean"
     """How the trials of a row combine: `mean`, `majority` or `any`."""
     figures: Mapping[str, AnyFigure] | None = None
-    """Figures over all items of a model, by name, as of a Task: `{"pass@2": ms.pass_at(2)}`."""
+    """Figures over all answers of a model, by name, as of a Task: `{"pass@2": ms.pass_at(2)}`."""
     group: str | None = None
     """The column that groups the rows; None: the column `group`, where there is one."""
     subset: str | None = None
@@ -67,15 +68,15 @@ class Benchmark:
     split: str | None = None
     """The split of a Hugging Face folder, as `test`."""
     temperature: float | str | Sequence[float | str] | None = None
-    """The temperature of the model under test, or several; `none`: not sent; the command line's goes before it."""
+    """The temperature of the model under test, or several; `none`: not sent. `--temperature` replaces it."""
     reasoning_effort: str | None = None
-    """The provider's word for how long the model under test thinks; the command line's go before it."""
+    """The provider's word for how long the model under test thinks. `--reasoning-effort` replaces it."""
     max_tokens: int | None = None
-    """The most tokens of an answer, of other models too, where the call says nothing else."""
+    """How many tokens an answer may have, of other models too, unless the call sets its own `max_tokens`."""
 
     async def run(self, item: dict[str, Any], ask: StepAsk) -> Any:
-        """Carries out an item and returns what `score` and the record get: a text, number, list or mapping. It begins
-        anew when a run goes on after a kill: calls that were answered before come from the cache.
+        """Carries out an item and returns what `score` and the record get: a text, number, list or mapping. If a run
+        goes on after a kill, it begins anew: calls that were answered before come from the cache.
 
         item: the columns of the row.
         ask: sends a call: `reply = await ask([ms.user("…")])`.

@@ -1,4 +1,4 @@
-"""The loop of an agent: a model is asked, its tool calls are carried out, until it calls no tool."""
+"""The loop of an agent: asks a model and carries out its tool calls, until it calls no tool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def tool_loop(
     `tools` are functions and `ms.mcp(…)` (None: those of the benchmark); `parameters` go to each `ask`. All calls of
     one reply run at once, and their results stand in the order of the calls. Each reply is a step of the item, whose
     `steps_max` ends the loop. Results are kept, so that no tool is called twice; with `keep=False`, a run that goes on
-    calls them again, as tools need that build up a state in this process or in a server of the item.
+    calls them again: tools that build up a state, in this process or in a server of the item, need this.
     """
     offer = await ask.offer(tools, keep=keep)
     talk: list[Message | Reply | Mapping[str, Any]] = [user(messages)] if isinstance(messages, str) else [*messages]

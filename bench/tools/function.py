@@ -70,7 +70,7 @@ class FunctionTool:
         its own."""
         name, is_needed = parameter.name, parameter.default is Parameter.empty
         if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
-            raise self._defect(f"parameter {name}: name each one, a model can't be told of any number")
+            raise self._defect(f"parameter {name}: write each parameter out, since a model needs their names")
         if name not in hints:
             raise self._defect(f"parameter {name} has no type: write one, as {name}: str")
         hint = hints[name]

@@ -68,9 +68,9 @@ def mcp(
 ) -> McpServer:
     """Declares a server of the Model Context Protocol, whose tools a benchmark's models may call.
 
-    `command` starts it, and it speaks over stdin and stdout. Each item has a server of its own, which ends with the
-    item; with `shared`, all items use one. The server gets PATH, HOME and a few other variables; `env` names more,
-    by the variables that hold them: `env={"TOKEN": "env:MY_TOKEN"}`. Needs `pip install 'millstream[mcp]'`.
+    `command` starts the server, which speaks over stdin and stdout. Each item has a server of its own, which ends with
+    the item; with `shared`, all items use one. The server gets PATH, HOME and a few other variables; `env` adds others,
+    each from a variable of this process: `env={"TOKEN": "env:MY_TOKEN"}`. Needs `pip install 'millstream[mcp]'`.
     """
     words = tuple(shlex.split(command))
     if not words:

@@ -56,8 +56,8 @@ class Keep(Protocol):
 
 
 class ToolSet:
-    """The tools of a benchmark, for all items of a run. The constructor raises BenchmarkDefect for a function that a
-    model can't be told of. `variables` are the environment's; `source_of` returns a function's fingerprint."""
+    """The tools of a benchmark, for all items of a run. The constructor raises BenchmarkDefect for a function that
+    can't be described to a model. `variables` are the environment's; `source_of` returns a function's fingerprint."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Toolbox:
 
     async def offer(self, tools: Sequence[AnyTool] | None = None, *, keep: bool = True) -> Offer:
         """Returns what is offered to a model: the given tools (None: the benchmark's). Raises BenchmarkDefect for a
-        function that a model can't be told of. `keep`: whether results are kept."""
+        function that can't be described to a model. `keep`: whether results are kept."""
         each_tool: list[FunctionTool | ServerTool] = []
         for each in self.tools.tools if tools is None else _listed(tools):
             if isinstance(each, McpServer):

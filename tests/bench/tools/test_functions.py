@@ -155,7 +155,7 @@ def unknown(key: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F8
     ("function", "says"),
     [
         (untyped, "tool untyped: parameter key has no type: write one, as key: str"),
-        (any_number, "tool any_number: parameter keys: name each one"),
+        (any_number, "tool any_number: parameter keys: write each parameter out"),
         (no_json, "tool no_json: parameter number: no JSON is made of complex"),
         (endless, "tool endless: parameter key: Node holds itself"),
         (two_records, "tool two_records: parameter key: Type unions may not contain more than one dict-like type"),
