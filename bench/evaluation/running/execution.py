@@ -11,14 +11,14 @@ import time
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
 from ....engine.collector import calm_collector
 from ....engine.fault import LocalFault
 from ....engine.pairs import FinishedItems, Pair
-from ....engine.runs.run_folder import RunFolder, WrongSpecification
+from ....engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
 from ....engine.store.snapshot import digest_of
 from ....engine.version import VERSION
 from ....wiring import Settings
@@ -36,6 +36,9 @@ from .recount import RunRecount
 from .scoring import SCORES, write_scores
 from .sending import send_items
 from .served import compared_names, stated_in
+
+if TYPE_CHECKING:
+    from ....wiring.engine import Engine
 
 _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
 
@@ -95,6 +98,8 @@ def execute(
     journal lines are moved to another file and asked again; `watch` opens the progress display. Raises LocalFault or
     WrongSpecification if the folder can't be used, and BenchmarkDefect once the folder is closed."""
     began = time.monotonic()
+    if not (prepared.out / MANIFEST).exists():
+        _engine()  # what it lacks is reported before there is a folder
     with _opened(prepared, retry=retry, set_aside=set_aside) as folder:
         recount = RunRecount(prepared, folder)
         done = read_done(folder, prepared.benchmark.Line, prepared.is_own, recount.add)
@@ -104,8 +109,9 @@ def execute(
         prepared = structs.replace(prepared, settings=settings)
         end, defect = RunEnd(), None
         if not is_complete:
+            make = _engine()  # outside of the loop, which it would hold
             try:
-                end, defect = run_in_loop(_send(folder, prepared, done, watch))
+                end, defect = run_in_loop(_send(make, folder, prepared, done, watch))
             except LocalFault:
                 # No engine could be opened, so nothing was in flight; faults while sending are in `end`.
                 with suppress(LocalFault):
@@ -139,12 +145,17 @@ def _opened(prepared: PreparedRun, *, retry: bool, set_aside: bool) -> RunFolder
         raise WrongSpecification(message, error.asked) from error
 
 
-async def _send(
-    folder: RunFolder, prepared: PreparedRun, done: FinishedItems, watch: Watch
-) -> tuple[RunEnd, BenchmarkDefect | None]:
-    from ....wiring.engine import Engine  # here: a run that is complete needs none, and loading it takes 0.2 s
+def _engine() -> type[Engine]:
+    """Loads the engine, which takes 0.2 s, and which a complete run does not need."""
+    from ....wiring.engine import Engine
 
-    engine, benchmark = Engine(settings=prepared.settings), prepared.benchmark
+    return Engine
+
+
+async def _send(
+    make: type[Engine], folder: RunFolder, prepared: PreparedRun, done: FinishedItems, watch: Watch
+) -> tuple[RunEnd, BenchmarkDefect | None]:
+    engine, benchmark = make(settings=prepared.settings), prepared.benchmark
     try:
         async with running(engine) as end:
             finished = {pair.model for pair in prepared.pairs} - {
