@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
+import sys
+from contextlib import redirect_stdout, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,7 +188,8 @@ def carry_out(
         if len(prepared) > 1:
             note(f"millstream: run {number} of {len(prepared)}: {each.out}")
         watch = watch_on_stderr(is_shown=not options.no_progress)
-        results.append(execute(each, retry=retry, set_aside=set_aside, watch=watch))
+        with redirect_stdout(sys.stderr):  # what code of a benchmark's author prints is no result
+            results.append(execute(each, retry=retry, set_aside=set_aside, watch=watch))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
     say_result(options.json, lambda: as_json(results), lambda: tell(results))

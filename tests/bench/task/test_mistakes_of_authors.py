@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,3 +90,9 @@ def test_a_main_score_that_is_another_one_in_some_items_is_told(toys: Toys) -> N
     score = SCORE.replace("True", "{'a': 1, 'b': 0} if item['n'] < 2 else {'b': 1}")
     done = toys.run(written(toys, HEAD + RUN + score))
     assert done.code == 3 and "its main score mixes several (a, b)" in done.out
+
+
+def test_what_an_authors_code_prints_is_no_part_of_the_result(toys: Toys) -> None:
+    text = HEAD + RUN.replace("        return", "        print('heard', item['n'])\n        return") + SCORE
+    done = toys.run(written(toys, text), "--json")
+    assert json.loads(done.out)["exit_code"] == 0 and "heard 4" in done.err
