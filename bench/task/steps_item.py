@@ -6,7 +6,6 @@ Owns what becomes of an exception of the author's code: a stop is never one, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -17,7 +16,7 @@ from ...engine.call import Reply
 from ...engine.fault import LocalFault, Stopped
 from ...format import count_text
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
-from ..evaluation.door.defect import RAISED, BenchmarkDefect
+from ..evaluation.door.defect import RAISED, BenchmarkDefect, leaves
 from ..evaluation.door.record import Record as BaseRecord
 from .asking import QuestionTrial, TaskItems
 from .grading import UNGRADED, exchange_of, graded
@@ -96,8 +95,8 @@ def _raise_failure(
     raised: BaseException | None, ended: ItemEnded | None, task: StepsTask, fields: dict[str, Any]
 ) -> None:
     """Raises an item's end as one of the framework's errors; a failure's record has the transcript."""
-    leaves = [*_leaves(raised)] if raised is not None else []
-    error = ended if ended is not None else next((each for each in leaves if isinstance(each, CallFailed)), leaves[0])
+    every = [*leaves(raised)] if raised is not None else []
+    error = ended if ended is not None else next((each for each in every if isinstance(each, CallFailed)), every[0])
     place = _place_in(error, task)
     if isinstance(error, ItemEnded) and isinstance(error.error, BenchmarkDefect):
         raise BenchmarkDefect(f"{error.error}{place}") from error
@@ -117,14 +116,6 @@ def _raise_failure(
     assert isinstance(failed, BaseRecord)
     record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)
     raise StepFailed(1, record, str(record.error)) from error
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
 
 
 def _place_in(error: BaseException, task: StepsTask) -> str:

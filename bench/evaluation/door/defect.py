@@ -33,6 +33,15 @@ def defect_of(error: BaseException, title: str, item: str | None = None) -> Benc
     return BenchmarkDefect(f"{where}: its code raised {type(error).__name__}{f': {message}' if message else ''}{at}")
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yields the exceptions of a group, also of groups in it; an exception that is no group by itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from leaves(each)
+    else:
+        yield error
+
+
 @contextmanager
 def benchmark_code(title: str) -> Iterator[None]:
     """Runs a block of the benchmark's code. An exception becomes a BenchmarkDefect, unless it has an exit code of its

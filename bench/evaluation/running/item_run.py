@@ -16,7 +16,7 @@ from ....engine.fault import LocalFault, Stopped
 from ....engine.pairs import Pair
 from ..door.ask import Ask, StepFailed
 from ..door.benchmark import ItemBenchmark
-from ..door.defect import BenchmarkDefect, defect_of
+from ..door.defect import BenchmarkDefect, defect_of, leaves
 from ..door.item import Item
 from ..door.record import Record as BaseRecord
 from ..door.record import StepPlace, StepRecord
@@ -175,20 +175,12 @@ class ItemRun:
     def _error_of(self, raised: BaseException) -> _Known:
         """Returns an exception of the item's code as one of the framework's errors. Of a group it is the gravest: a
         defect, a fault of this machine, a stop, then the failure of the first step."""
-        return min((self._reported(each) for each in _leaves(raised)), key=_weight)
+        return min((self._reported(each) for each in leaves(raised)), key=_weight)
 
     def _reported(self, error: BaseException) -> _Known:
         if isinstance(error, LocalFault | Stopped | StepFailed):
             return error
         return defect_of(error, self._benchmark.title, self._item.id)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, ExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
 
 
 def _weight(error: _Known) -> tuple[int, int]:
