@@ -22,15 +22,15 @@ from ...providers.llm.serve_dialect import AnswerStream, Dialect, Problem, Reque
 from ...providers.llm.serve_problems import problem_of_failure, problem_of_stop
 from ...providers.llm.serve_replies import model_of
 from ...wiring import ConfigurationError
+from ..http.bodies import BODY_S, body_of, is_plain
+from ..http.body_memory import LONG_BYTES
+from ..http.guard import GuardRules, judge
+from ..http.http_connection import Connection
+from ..http.http_request import HttpRequest
+from ..http.http_response import HttpResponse
 from ..terminal.output import note
 from .callers import Caller
 from .dispatch import CallGroup, Dispatch, not_allowed, refusal_of
-from .guard import GuardRules, judge
-from .http.bodies import BODY_S, body_of, is_plain
-from .http.body_memory import LONG_BYTES
-from .http.http_connection import Connection
-from .http.http_request import HttpRequest
-from .http.http_response import HttpResponse
 from .metrics import Metrics
 from .paths import CHAT, DIALECTS, RequestPath, read_path
 from .request_log import RequestLog

@@ -19,8 +19,8 @@ from msgspec import Struct
 from ...engine.call import TRIAL_MAX
 from ...providers.llm.serve_dialect import RequestRefusal, ServedRequest
 from ...providers.llm.serve_naming import model_named
-from .http.bodies import object_of
-from .http.http_request import HttpRequest
+from ..http.bodies import object_of
+from ..http.http_request import HttpRequest
 from .offered_models import check_reached
 from .paths import DIALECTS, GENERATE, RUN_NAME, RequestPath
 

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from ...engine.call import Outcome
 from ...providers.llm.serve_dialect import Dialect, Problem
-from .http.http_response import HttpResponse
+from ..http.http_response import HttpResponse
 from .paths import MESSAGES
 
 JSON, EVENTS = "application/json", "text/event-stream"

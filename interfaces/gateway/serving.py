@@ -26,10 +26,10 @@ from ...wiring import ConfigurationError, Settings, access_to
 from ...wiring.engine import Engine
 from ...wiring.folder_budget import money_as_json
 from ...wiring.signals import Interruption
+from ..http.guard import CallerToken, GuardRules, digest_of
+from ..http.http_server import HttpServer
 from .callers import FOLDER, Caller
 from .dispatch import Dispatch
-from .guard import CallerToken, GuardRules, digest_of
-from .http.http_server import HttpServer
 from .metrics import Metrics
 from .offered_models import is_loopback, models_for, unreached
 from .request_handler import GatewayState, begin_request, failed_request

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from ...engine.call import Outcome
 from ...providers.llm.serve_dialect import AnswerStream, Problem, RequestRefusal
-from .http.http_connection import Connection
+from ..http.http_connection import Connection
 
 PING_S = 10.0
 _OTHERWISE = Problem(

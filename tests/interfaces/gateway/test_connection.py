@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from gateways import until
 
-from millstream.interfaces.gateway.http.http_connection import (
+from millstream.interfaces.gateway.request_handler import failed_request
+from millstream.interfaces.http.http_connection import (
     WAITING_BYTES_MAX,
     WAITING_MAX,
     Connection,
     Connections,
 )
-from millstream.interfaces.gateway.http.http_request import HttpRequest
-from millstream.interfaces.gateway.http.http_response import HttpResponse
-from millstream.interfaces.gateway.request_handler import failed_request
+from millstream.interfaces.http.http_request import HttpRequest
+from millstream.interfaces.http.http_response import HttpResponse
 
 Begin = Callable[[HttpRequest], "HttpResponse | Slow"]
 Answering = Callable[[Connection], Awaitable[HttpResponse | None]]

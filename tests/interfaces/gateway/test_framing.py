@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from millstream.interfaces.gateway.http.http_framing import HEAD_MAX, LINE_MAX, RequestFramer
-from millstream.interfaces.gateway.http.http_request import BODY_BYTES_MAX, HttpRequest
+from millstream.interfaces.http.http_framing import HEAD_MAX, LINE_MAX, RequestFramer
+from millstream.interfaces.http.http_request import BODY_BYTES_MAX, HttpRequest
 
 HOST = b"Host: localhost:8400\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"

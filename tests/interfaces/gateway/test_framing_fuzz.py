@@ -13,7 +13,7 @@ import h11
 from mutants import kept, mutants
 from torture import SEED, record, times
 
-from millstream.interfaces.gateway.http.http_framing import RequestFramer
+from millstream.interfaces.http.http_framing import RequestFramer
 
 COUNT = times(3_000, 100_000)
 HOST = b"Host: localhost:8400\r\n"

@@ -14,8 +14,8 @@ from msgspec import structs
 
 from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.fixtures.provider import Options
-from millstream.interfaces.gateway.guard import CallerToken, GuardRules, digest_of, judge
-from millstream.interfaces.gateway.http.http_request import RequestHead
+from millstream.interfaces.http.guard import CallerToken, GuardRules, digest_of, judge
+from millstream.interfaces.http.http_request import RequestHead
 from millstream.providers.llm.serve_dialect import Problem
 
 PORT = 8400

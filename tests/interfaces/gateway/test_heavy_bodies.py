@@ -18,8 +18,8 @@ from gateways import Client, gateway, post, question, until
 from heavy_bodies import MIB, SHAPES, attack, get, most_memory
 from served_gateway import Served, gateway_process
 
-from millstream.interfaces.gateway.http.body_memory import LONG_BYTES, BodyMemory
 from millstream.interfaces.gateway.metrics import OTHER, UNDECLARED_SHOWN
+from millstream.interfaces.http.body_memory import LONG_BYTES, BodyMemory
 from millstream.providers.llm.serve_bounds import MESSAGES_MAX, MODEL_NAME_MAX, VALUES_MAX, check_values
 from millstream.providers.llm.serve_dialect import RequestRefusal
 

@@ -12,7 +12,7 @@ import pytest
 from gateways import CHAT, MODEL, Both, Client, gateway, get, post, question, until
 
 from millstream.fixtures.provider import Latency, Options
-from millstream.interfaces.gateway.http.http_connection import LINGER_S
+from millstream.interfaces.http.http_connection import LINGER_S
 
 Scenario = Callable[[Both, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 TYPE = b"Content-Type: application/json\r\n"

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ...configuration.gateway_settings import ANYONE
 from ...providers.llm.serve_dialect import Problem
-from .http.http_request import RequestHead
+from .http_request import RequestHead
 
 METHODS = ("GET", "HEAD", "POST")
 _HTTP_PORT = 80

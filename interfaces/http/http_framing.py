@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import httptools
 
-from ....providers.llm.serve_dialect import Problem, RequestRefusal
+from ...providers.llm.serve_dialect import Problem, RequestRefusal
 from .http_request import BODY_BYTES_MAX, HttpRequest, RequestHead, too_large
 
 # The most bytes of one header or of the request's target, and of a head that is not whole yet.

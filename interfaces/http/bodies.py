@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from ....providers.llm.serve_bounds import check_values
-from ....providers.llm.serve_dialect import RequestRefusal
-from ....providers.transport.decompression import Decompressor
+from ...providers.llm.serve_bounds import check_values
+from ...providers.llm.serve_dialect import RequestRefusal
+from ...providers.transport.decompression import Decompressor
 from .body_memory import LONG_BYTES
 from .http_connection import Connection
 from .http_request import BODY_BYTES_MAX, HttpRequest, too_large

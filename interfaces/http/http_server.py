@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ....engine.fault import LocalFault
-from ....wiring.file_limits import connections_max
+from ...engine.fault import LocalFault
+from ...wiring.file_limits import connections_max
 from .http_connection import Connection, Connections, PendingAnswer
 from .http_request import HttpRequest
 from .http_response import HttpResponse

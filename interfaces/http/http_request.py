@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
-from ....providers.llm.serve_dialect import Problem, RequestRefusal
+from ...providers.llm.serve_dialect import Problem, RequestRefusal
 from .body_memory import LONG_BYTES, BodyMemory, MemoryShare
 
 BODY_BYTES_MAX = 16 << 20
