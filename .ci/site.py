@@ -27,7 +27,7 @@ FILES = ("LICENSE", "CITATION.cff")
 # What stands at the side, in this order: a heading and its pages.
 CONTENTS = {
     "Begin": ("start", "your-own-benchmark", "reading-a-report", "gallery", "troubleshooting"),
-    "Evaluate": ("using", "millstone", "chameleon", "sycon", "labels-and-judges", "intervals"),
+    "Evaluate": ("using", "view", "millstone", "chameleon", "sycon", "labels-and-judges", "intervals"),
     "Quotas and money": ("quotas-and-money", "shared-cache", "scale", "providers", "probe", "load"),
     "Inside other tools": ("embedding", "gateway", "batch", "simulator"),
     "Reference": ("command-line", "reference", "words"),

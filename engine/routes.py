@@ -93,13 +93,14 @@ class Route(Struct):
 
 class Routes:
     """All routes; `build` makes one from a lane's name. `lasting` are those of models and searches, `hosts` those of
-    web hosts, which are forgotten when idle; `reopened_s` as in RetryPolicy."""
+    web hosts, which are forgotten when idle; `on_open` is called with each new one; `reopened_s` as in RetryPolicy."""
 
     def __init__(self, build: Callable[[str], Route], reopened_s: float | None = None) -> None:
         self.lasting: dict[str, Route] = {}
         self.hosts: OrderedDict[str, Route] = OrderedDict()
         self._resting: OrderedDict[str, float] = OrderedDict()
         self.halted: tuple[StopReason, str] | None = None
+        self.on_open: Callable[[Route], None] = lambda route: None
         self._build = build
         self._reopened_s = reopened_s
 
@@ -137,6 +138,7 @@ class Routes:
 
     def _opened(self, lane: str) -> Route:
         route = self._build(lane)
+        self.on_open(route)
         if self.halted is not None:
             route.lane.stop(*self.halted)
         if not route.is_page:

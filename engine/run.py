@@ -42,6 +42,7 @@ async def run_calls(
     if scheduler.routes.halted is not None:
         run.close()
     scheduler.on_halt.add(run.close)
+    scheduler.on_widen.add(run.widen)
     scheduler.on_end.add(run.abandon)
     try:
         while count := await run.batch():
@@ -50,6 +51,7 @@ async def run_calls(
         run.check_end()
     finally:
         scheduler.on_halt.discard(run.close)
+        scheduler.on_widen.discard(run.widen)
         scheduler.on_end.discard(run.abandon)
         await run.end()
 
@@ -153,6 +155,13 @@ class CallRun:
             lane.ahead.clear()
         if self._reader is not None:
             self._reader.cancel()
+        self._pump_soon()
+
+    def widen(self) -> None:
+        """Looks how many calls of each lane may be in work from now on."""
+        for lane in self._lanes.values():
+            lane.grows = lane.name != WEB
+            self._ready.append(lane)
         self._pump_soon()
 
     async def abandon(self) -> None:

@@ -109,7 +109,7 @@ class Waiter(Struct, eq=False):
 class Parts(CallLookup, eq=False, kw_only=True):
     """What all calls under way in one engine share. `out` counts the attempts whose answer has not arrived;
     `maybe_billed_pending` those that may have been billed, of calls that ended without an outcome; `calls` has each
-    call under way by its key; `on_halt` are called when all sending ends."""
+    call under way by its key; `on_halt` are called when all sending ends, `on_widen` when more may be in flight."""
 
     cache: Cache
     policy: RetryPolicy
@@ -119,6 +119,7 @@ class Parts(CallLookup, eq=False, kw_only=True):
     maybe_billed_pending: int = 0
     calls: dict[bytes, SharedCall] = field(default_factory=dict)
     on_halt: set[Callable[[], None]] = field(default_factory=set)
+    on_widen: set[Callable[[], None]] = field(default_factory=set)
 
     def begin(self, waiter: Waiter) -> None:
         """Sends a call for a waiter, or joins it to the identical call that is under way. Never raises."""

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 class RunEnd(Struct):
     """How a run ended: the stops that left calls pending, and the signal or the fault of our own machine that ended it
-    early. `maybe_billed`: attempts for calls without an outcome that may have been billed; `lost_keys`: API keys that
-    stopped while others took over, which a person should repair. Of a run in a folder also `in_flight_at_kills`, the
-    most calls that were in flight when it was killed, and `money`, the dollars spent (None without a limit)."""
+    early. `max_cost`: the limit in dollars that held then (None: there was none); `maybe_billed`: attempts for calls
+    without an outcome that may have been billed; `lost_keys`: API keys that stopped while others took over, which a
+    person should repair. Of a run in a folder also `in_flight_at_kills`, the most calls that were in flight when it was
+    killed, and `money`, the dollars spent (None without a limit)."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
     fault: LocalFault | None = None
+    max_cost: float | None = None
     maybe_billed: int = 0
     lost_keys: Sequence[tuple[str, Stop]] = ()
     in_flight_at_kills: int = 0
@@ -81,7 +83,7 @@ async def running(
                         raise
                     task.uncancel()
         finally:
-            end.signal = interruption.number
+            end.signal, end.max_cost = interruption.number, engine.budget.limit
             # The last outcomes may have met a fault that no later call could report.
             end.fault = engine.close_sink() or end.fault
             end.maybe_billed = engine.scheduler.maybe_billed_pending

@@ -77,7 +77,7 @@ class Budget:
         price = self._prices.get(call.model)
         worst = 0.0 if price is None else worst_cost(call, price, self._estimates[call.model])
         if worst is None:
-            if self.money.is_limited:
+            if self.money.limit is not None:
                 self.end("cost", why_unbounded(call, price))
                 return None
             worst = 0.0

@@ -15,7 +15,7 @@ from ..estimate import TokenEstimate, call_weight, most_input
 from ..fault import LocalFault
 from ..limits import Tokens
 from ..prices import Price, asks_hour
-from .budget_file import Amounts, BudgetSource, Leftover
+from .budget_file import Amounts, BudgetFile, BudgetSource, Leftover
 
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(
@@ -272,10 +272,6 @@ class CostBudget:
         return self.own + (self._reserved + cost) * self.overrun - self._granted
 
     @property
-    def is_limited(self) -> bool:
-        return self.limit is not None
-
-    @property
     def is_overdrawn(self) -> bool:
         """Whether calls cost so much more than was reserved for them that what is still reserved passes the limit."""
         return self.overrun > 1 and self.limit is not None and self.charged + self.reserved > self.limit + _ROUNDING
@@ -288,6 +284,13 @@ class CostBudget:
     def is_idle(self) -> bool:
         """Whether nothing is in flight that could still give money back, and no more can be granted."""
         return self.reserved <= 1e-12 and (self._file is None or not self._file.is_waiting)
+
+    def set_limit(self, limit: float) -> None:
+        """Sets another limit in place of the one of its file. It must be no lower than what is charged and reserved."""
+        self.give_back()
+        assert isinstance(self._file, BudgetFile)
+        self.limit = self._file.limit = limit
+        self.wake()
 
     def reserve(self, cost: float) -> None:
         """Reserves `cost` dollars, for which `fits` must have returned True."""

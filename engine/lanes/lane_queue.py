@@ -51,6 +51,7 @@ class LaneQueue:
         self.stopped: Stop | None = None
         self.stopped_at = 0.0
         self.waiting_for = ""
+        self.is_paused = False
         self._events = keys[0].events
         self._line = WaitingLine()
         # The payers for whom all in the queue wait; None: one waits for a key.
@@ -249,6 +250,8 @@ class LaneQueue:
     def _place(self, now: float, waiter: Waiting, taken: set[KeyGate], unpaid: set[Payer]) -> Permit | Hold:
         """Returns a permit from the first key gate that can send this call now, else the shortest hold. `taken` and
         `unpaid`: gates and payers for which an earlier call waits."""
+        if self.is_paused:
+            return Hold(_FOR_EVER, "paused")
         if self._early.is_doubted:
             return Hold(_FOR_EVER, "breaker")
         if self.budget.limit is not None and not self._can_pay(waiter.cost):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROUPS = {
-    "Evaluate": ("run", "plan", "resume", "retry", "score", "report", "review", "judge"),
+    "Evaluate": ("run", "plan", "resume", "retry", "ctl", "score", "report", "review", "judge"),
     "Measure": ("load", "probe", "quota"),
     "Serve": ("serve", "batch"),
     "Data": ("data", "cache", "export", "verify"),

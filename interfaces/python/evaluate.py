@@ -16,7 +16,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from ...bench.evaluation.door.benchmark import Order
 from ...bench.evaluation.door.prepared_run import PreparedRun
-from ...bench.evaluation.door.watch import ItemProgress, Watch
+from ...bench.evaluation.door.watch import ItemProgress, OpenRun, Watch
 from ...bench.evaluation.planning.item_plan import run_of
 from ...bench.evaluation.planning.preparation import check_snapshot
 from ...bench.evaluation.running.execution import RunResult, execute
@@ -192,7 +192,9 @@ class _RunHandle:
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watch(self, engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
+    def watch(
+        self, engine: Engine, total: int, already: int, item: str, run: OpenRun | None = None
+    ) -> Iterator[ItemProgress]:
         """Notes the run's engine and loop, shows its progress and logs why a lane stops, during the block; begins with
         the first call."""
         self._loop, self._engine, self._task = asyncio.get_running_loop(), engine, asyncio.current_task()
@@ -208,7 +210,7 @@ class _RunHandle:
 
         unsubscribe = engine.events.subscribe(hear)
         try:
-            with self._watch(engine, total, already, item) as progress:
+            with self._watch(engine, total, already, item, run) as progress:
                 yield progress
         finally:
             unsubscribe()

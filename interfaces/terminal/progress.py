@@ -1,6 +1,6 @@
 """The display of a run: a timer of the running loop looks at it, so that no thread competes with the run.
 
-Owns the rhythm of the looks. The words: progress_lines; the stream: painter.
+Owns the rhythm of the looks. The words: progress_lines; the stream: painter; other processes: live_run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from ...bench.evaluation.door.watch import Watch, unwatched
+from ...bench.evaluation.door.watch import ItemProgress, OpenRun, Watch, unwatched
+from .live_run import LiveRun
 from .painter import Painter
 from .progress_lines import last_line, plain_line, screen_lines
 from .run_progress import LOOK_EVERY_S, RunProgress, RunView
@@ -28,16 +29,23 @@ def showing(
     total: int,
     already: int,
     item: str = "",
+    run: OpenRun | None = None,
     *,
-    stream: TextIO,
+    stream: TextIO | None,
     cpu_s: Callable[[], float] = time.process_time,
-) -> Iterator[RunProgress]:
+) -> Iterator[ItemProgress]:
     """Shows an open engine's run of `total` items, `already` of which were done before it, during the block; then its
-    last state stays on the stream. `item`: the word for an item, empty: calls."""
+    last state stays on the stream. `item`: the word for an item, empty: calls; `run`: where other processes see it and
+    steer it; `stream` None: nobody else sees it."""
+    if stream is None and run is None:
+        with unwatched(engine, total, already, item) as nothing:
+            yield nothing
+        return
     loop, routes = asyncio.get_running_loop(), engine.scheduler.routes
     looked, cpu_before = loop.time(), cpu_s()
     progress = RunProgress(total, already, routes.lasting, engine.budget, looked, hosts=routes.hosts, item=item)
     painter = Painter(stream, looked)
+    live = None if run is None else LiveRun(engine, run)
 
     def look(lag_s: float) -> RunView:
         nonlocal looked, cpu_before
@@ -57,6 +65,8 @@ def showing(
     def tick() -> None:
         view = look(loop.time() - timer.when())
         painter.show(partial(screen_lines, view), lambda: [plain_line(view)], looked)
+        if live is not None:
+            live.turn(view, looked)
         wait()
 
     wait()
@@ -66,11 +76,13 @@ def showing(
     finally:
         timer.cancel()
         unsubscribe()
+        if live is not None:
+            live.close()
         last = look(0.0)
         painter.end(partial(screen_lines, last, is_last=True), lambda: [last_line(last)])
 
 
 def watch_on_stderr(*, is_shown: bool = True) -> Watch:
-    """Returns a function that shows a run on stderr; nothing if stderr is closed, or `is_shown` is False."""
-    stream = sys.stderr if is_shown else None
-    return unwatched if stream is None else partial(showing, stream=stream)
+    """Returns a function that shows a run on stderr, and to other processes in its folder. On stderr stands nothing if
+    that is closed, or `is_shown` is False."""
+    return partial(showing, stream=sys.stderr if is_shown else None)

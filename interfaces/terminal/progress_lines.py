@@ -28,6 +28,7 @@ _WORDS = {
     "breaker": "the server to come back",
     CPU: "our own CPU",
     POLITENESS: "pauses between pages of a host",
+    "paused": "`millstream ctl DIR resume`",
 }
 
 
@@ -45,6 +46,11 @@ def plain_line(view: RunView) -> str:
         *_troubles(view),
     ]
     return " | ".join(parts)
+
+
+def waits_of(view: RunView) -> list[str]:
+    """Returns the reasons for which a run is no faster, each with its share of the time, the largest first."""
+    return [_share(share) for share in view.waits[:_WAITS_SHOWN]]
 
 
 def last_line(view: RunView) -> str:

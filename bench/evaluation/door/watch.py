@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from ....engine.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
@@ -18,9 +22,23 @@ class ItemProgress(Protocol):
         ...
 
 
-Watch = Callable[["Engine", int, int, str], AbstractContextManager[ItemProgress]]
-"""Opens the progress display of a run, entered when the first call is about to be sent. Its arguments: the engine, the
-number of items, how many are done already, and the noun for an item (empty: an item is one call)."""
+class OpenRun(Struct, frozen=True):
+    """A run whose folder is open, so that other processes may see it there and steer it."""
+
+    folder: RunFolder
+    """Its folder."""
+    lanes: tuple[str, ...]
+    """The lanes of all models that it calls."""
+
+
+class Watch(Protocol):
+    """Opens the progress display of a run, entered when the first call is about to be sent. Its arguments: the engine,
+    the number of items, how many are done already, the noun for an item (empty: an item is one call), and the run if
+    it has a folder that others may look into."""
+
+    def __call__(
+        self, engine: Engine, total: int, already: int, item: str, run: OpenRun | None = None, /
+    ) -> AbstractContextManager[ItemProgress]: ...
 
 
 class _NoView:
@@ -29,6 +47,8 @@ class _NoView:
 
 
 @contextmanager
-def unwatched(engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
+def unwatched(
+    engine: Engine, total: int, already: int, item: str, run: OpenRun | None = None
+) -> Iterator[ItemProgress]:
     """Opens a display that shows nothing."""
     yield _NoView()

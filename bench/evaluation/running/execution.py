@@ -29,7 +29,7 @@ from ....wiring.running import RunEnd, running
 from ..door.defect import BenchmarkDefect
 from ..door.prepared_run import PreparedRun
 from ..door.run_counts import RunCounts
-from ..door.watch import Watch, unwatched
+from ..door.watch import OpenRun, Watch, unwatched
 from .cost_bound import worst_calls
 from .journals import read_done
 from .recount import RunRecount
@@ -112,6 +112,7 @@ def execute(
             make = _engine()  # outside of the loop, which it would hold
             try:
                 end, defect = run_in_loop(_send(make, folder, prepared, done, watch))
+                prepared = structs.replace(prepared, settings=structs.replace(settings, max_cost=end.max_cost))
             except LocalFault:
                 # No engine could be opened, so nothing was in flight; faults while sending are in `end`.
                 with suppress(LocalFault):
@@ -166,7 +167,8 @@ async def _send(
             for lane in (done.cut.keys() - finished) & set(prepared.lanes):
                 engine.scheduler.routes.of(lane).lane.note_cut(done.cut[lane])
             item = "" if benchmark.has_calls else benchmark.unit
-            with watch(engine, prepared.total, done.count(), item) as progress:
+            open_run = OpenRun(folder, prepared.lanes)
+            with watch(engine, prepared.total, done.count(), item, open_run) as progress:
                 try:
                     end.stops = await send_items(prepared, engine, folder, done, progress.item_ended)
                 finally:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ....bench.evaluation.door.data_command import DataCommand
-    from ....bench.evaluation.door.watch import ItemProgress
+    from ....bench.evaluation.door.watch import ItemProgress, OpenRun
     from ....configuration.benchmark_options import Declaration
     from ....wiring.engine import Engine
 
@@ -54,10 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 def run(options: argparse.Namespace) -> int:
     command: DataCommand = options.data_command
 
-    def watch(engine: Engine, total: int, already: int, item: str) -> AbstractContextManager[ItemProgress]:
+    def watch(
+        engine: Engine, total: int, already: int, item: str, run: OpenRun | None = None
+    ) -> AbstractContextManager[ItemProgress]:
         from ...terminal.progress import watch_on_stderr  # not needed where nothing is sent
 
-        return watch_on_stderr(is_shown=not options.no_progress)(engine, total, already, item)
+        return watch_on_stderr(is_shown=not options.no_progress)(engine, total, already, item, run)
 
     report = command.run(options, watch)
     say_result(options.json, lambda: report.fields, lambda: report.text(_columns()))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from scripted import Bench, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 from watched_run import MODEL, lines_of
 
-from millstream.bench.evaluation.door.watch import unwatched
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.endpoint import Fault
 from millstream.engine.events import Event
@@ -22,6 +21,7 @@ from millstream.engine.run import run_calls
 from millstream.interfaces.terminal.progress import watch_on_stderr
 from millstream.interfaces.terminal.progress_lines import screen_lines
 from millstream.interfaces.terminal.run_progress import RunProgress, RunView
+from millstream.wiring.engine import Engine
 
 
 def test_a_log_gets_a_line_after_two_seconds_then_every_ten_and_one_at_the_end(tmp_path: Path) -> None:
@@ -41,10 +41,13 @@ def test_a_log_gets_no_control_character(tmp_path: Path) -> None:
     assert [line for _, line in written if not line.isprintable()] == []
 
 
-def test_no_run_is_watched_without_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert watch_on_stderr(is_shown=False) is unwatched
-    monkeypatch.setattr(sys, "stderr", None)
-    assert watch_on_stderr() is unwatched
+def test_no_run_is_watched_without_a_stream_and_a_folder(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with engine_over({MODEL: ScriptedProvider()}, tmp_path / "cache") as bench:
+            with watch_on_stderr(is_shown=False)(cast(Engine, bench), 3, 0, ""):
+                assert bench.events._listeners == []
+
+    run_virtually(main())
 
 
 def test_what_was_done_before_counts_as_done_but_not_for_the_rate(tmp_path: Path) -> None:
