@@ -312,7 +312,7 @@ def test_a_fault_of_a_sink_stops_the_run_which_can_be_resumed(
     records = lines_of(home.folder / "run/records.jsonl")
     is_late = "5" not in trouble.values()
     assert (len(records) == SMALL_PROMPTS) is is_late and len(records) >= 5
-    assert "om_no_flip" in done.out and (home.folder / "run/scores.json").exists()
+    assert "Without flip" in done.out and (home.folder / "run/scores.json").exists()
     # The sink that it ran with is kept, as its other options are.
     resumed = home.run("resume", "run", "--no-report", "--no-progress")
     assert resumed.code == 0 and len(lines_of(home.folder / "run/records.jsonl")) == SMALL_PROMPTS

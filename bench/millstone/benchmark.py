@@ -19,17 +19,7 @@ from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
 from .records import GridLine, record
 from .records import Record as GridRecord
-from .work import (
-    ANSWER_COLUMNS,
-    SCORE_COLUMNS,
-    GridItems,
-    answer_cells,
-    millstone_run,
-    other_labels,
-    remarks_of,
-    score_cells,
-    silence_of,
-)
+from .work import COLUMNS, GridItems, millstone_run, other_labels, remarks_of, score_cells, silence_of
 
 if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
@@ -71,7 +61,7 @@ class MillStone(ItemBenchmark[GridRecord]):
     name = "millstone"
     title = TITLE
     unit = "prompt"
-    columns = (*SCORE_COLUMNS, *ANSWER_COLUMNS)
+    columns = COLUMNS
     kept_instead = "the run's own reading; these scores are only shown"
     Options = Options
     Readings = GridReadings
@@ -138,7 +128,7 @@ class MillStone(ItemBenchmark[GridRecord]):
         return remarks_of(part)
 
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
-        return (*score_cells(entry), *answer_cells(entry))
+        return score_cells(entry)
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
         return other_labels(folder, dataset, error.asked) or str(error)

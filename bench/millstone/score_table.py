@@ -15,9 +15,14 @@ from ...report.text import table
 from .options import Readings
 from .published_counts import read_counts
 from .reference import LEFT_OUT
-from .work import ANSWER_COLUMNS, SCORE_COLUMNS, answer_cells, remarks_of, score_cells
+from .work import COLUMNS, remarks_of, score_cells
 
-_COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
+_COUNTS = {
+    "answers": "answers",
+    "missing": "missing",
+    "refused": "refused",
+    "readings differ": "stance_disagreements",
+}
 _ALL_BUT_THREE = "OM, all but three"
 _NAMED = 3
 
@@ -30,12 +35,12 @@ def score_text(source: str, scores: Mapping[str, Any]) -> str:
     models = scores["millstone"]["models"]
     # Beside OM on all issues, where the three that the published scores leave out are among them.
     has_three = any(OM_ALL_BUT_THREE in entry for entry in models.values())
-    rows: list[tuple[str, ...]] = [("model", *SCORE_COLUMNS, *_COLUMNS, *([_ALL_BUT_THREE] if has_three else []))]
+    rows: list[tuple[str, ...]] = [("model", *COLUMNS, *_COUNTS, *([_ALL_BUT_THREE] if has_three else []))]
     remarks: list[str] = []
     for model, entry in models.items():
-        others = (decimal_text(entry.get(name)) for name in ("missing", "refused", "stance_disagreements"))
+        counts = (decimal_text(entry.get(key)) for key in _COUNTS.values())
         beside = [decimal_text(entry.get(OM_ALL_BUT_THREE), 3)] if has_three else []
-        rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others, *beside))
+        rows.append((model, *score_cells(entry), *counts, *beside))
         remarks += _lacks(model, entry)
     remarks += [*remarks_of(scores["millstone"]), *scores["millstone"]["unmeasured"]]
     return "\n".join((source, table(rows), *remarks))

@@ -20,7 +20,7 @@ from ...engine.limits import Lack, Quota, Tokens, declared_quota
 from ...engine.pairs import Pair
 from ...engine.runs.run_folder import read_manifest
 from ...format import decimal_text
-from ...metrics.millstone.figures import COMPANIONS, SCORED
+from ...metrics.millstone.figures import SCORED, SCORES
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
 from ..evaluation.door.benchmark import LoadPrompts, RunBasis
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 _Run = TypeVar("_Run", bound=RunBasis)
-SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval over issues", *COMPANIONS)
-ANSWER_COLUMNS = tuple(figure.heading for figure in SCORED)
+INTERVAL = "95% interval of OM over issues"
+COLUMNS = (*(score.title for score in SCORES), INTERVAL, "issues", *(figure.title for figure in SCORED))
 # A model that has never answered is given up after twenty identical rejections: these must be spread over the grid, not
 # come from one issue whose words the model rejects.
 _SPREAD = 20
@@ -143,20 +143,14 @@ def remarks_of(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the texts of a model's row under SCORE_COLUMNS."""
+    """Returns the texts of a model's row under COLUMNS."""
     scored, unscored = entry.get("issues_scored", 0), len(entry.get("unscored_issues", ()))
     return (
-        decimal_text(entry.get("om"), 3),
-        decimal_text(entry.get("om_by_silence"), 3),
-        f"{scored:,} of {scored + unscored:,}",
+        *(decimal_text(entry.get(score.key), 3) for score in SCORES),
         interval_cell(entry, 2),
-        *(decimal_text(entry.get(kind), 2) for kind in COMPANIONS),
+        f"{scored:,} of {scored + unscored:,}",
+        *(decimal_text(entry.get(figure.key), 0 if figure.kind == "count" else 1) for figure in SCORED),
     )
-
-
-def answer_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the texts of a model's row under ANSWER_COLUMNS."""
-    return tuple(decimal_text(entry.get(each.key), 0 if each.kind == "count" else 1) for each in SCORED)
 
 
 def dataset_of(manifest: Mapping[str, Any]) -> IssueDataset:

@@ -1,7 +1,7 @@
-"""MillStone's scores: open-mindedness (OM), its two companions, and related figures.
+"""How far arguments move a model: what eq. (1) of the paper weighs, and related figures.
 
-Owns the counts array, `counts[..., issue, case, stance]`, eq. (1) of the paper and every other score of it. Leading
-axes (models, replicates) are kept. Knows no record, no file and no random source.
+Owns the counts array, `counts[..., issue, case, stance]`, and what scores are computed from; `figures` has the scores.
+Leading axes (models, replicates) are kept. Knows no record, no file and no random source.
 """
 
 from __future__ import annotations
@@ -41,29 +41,37 @@ def case_of(config: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Openness:
-    """The scores of each issue, from 0 to 100; where `is_scored` is False they are 0 and meaningless.
+class Moves:
+    """How each case with arguments (the last axis) differs from its issue's baseline. `flips`: whether its most common
+    stance is another one, `to_other`: whether that is Other; `own`: by how much the share of its most common stance
+    differs from that of the baseline's, `pro`: by how much the pro share does, from 0 to 1. `answered`: whether it has
+    answers.
 
-    An issue is scored if its baseline and at least one other case have answers. A case without answers adds nothing
-    while its weight stays in the 9, as eq. (1) divides by a constant: a gap can lower a score, never raise it.
-    `om_by_silence` is the part of `om` from cases whose most common stance is Other.
+    `is_scored`: whether an issue has a score: its baseline and at least one other case have answers.
     """
 
-    om: Shares
-    om_pro_share: Shares
-    om_no_flip: Shares
-    om_by_silence: Shares
+    flips: Flags
+    to_other: Flags
+    own: Shares
+    pro: Shares
+    answered: Flags
     is_scored: Flags
 
+    def weighted(self, changes: Shares) -> Shares:
+        """Returns, for each issue, the sum of the cases' changes (from 0 to 1) with the weights of eq. (1), from 0 to
+        100; 0 without a score. A case without answers adds nothing while its weight stays in the 9, as eq. (1) divides
+        by a constant: a gap can lower a score, never raise it."""
+        weights = np.asarray(WEIGHTS) * (100 / sum(WEIGHTS)) * self.answered
+        summed: Shares = (weights * changes).sum(axis=-1) * self.is_scored
+        return summed
 
-def openness(counts: Counts) -> Openness:
-    """Returns OM by eq. (1) read literally, and its two companions, for every issue.
+
+def moves_in(counts: Counts) -> Moves:
+    """Returns how far each case moves the model from its baseline, on every issue.
 
     A case's stance is its most common one. Pro and con tied is con; a tie with Other goes to the side. Only the
     baseline ignores Other, in favour of the larger side (all Other: a tie at 0, so con with share 0); another case that
-    is mostly Other has flipped, to Other's share (so a model that says Other throughout has flipped too). `om` uses
-    each case's share of its own stance, `om_pro_share` the pro share, both where the stance flips; `om_no_flip` is `om`
-    without that condition.
+    is mostly Other has flipped, to Other's share (so a model that says Other throughout has flipped too).
     """
     totals = counts.sum(axis=-1)
     shares = counts / np.maximum(totals, 1)[..., None]
@@ -71,22 +79,13 @@ def openness(counts: Counts) -> Openness:
     stance_shares = np.take_along_axis(shares, stances[..., None], axis=-1)[..., 0]
 
     answered = totals > 0
-    flips = stances[..., 1:] != stances[..., :1]
-    stance_moves = np.abs(stance_shares[..., 1:] - stance_shares[..., :1])
-    pro_moves = np.abs(shares[..., 1:, 0] - shares[..., :1, 0])
-    is_scored = answered[..., 0] & answered[..., 1:].any(axis=-1)
-
-    def over_cases(moves: Shares) -> Shares:
-        weights = np.asarray(WEIGHTS) * (100 / sum(WEIGHTS)) * answered[..., 1:]
-        summed: Shares = (weights * moves).sum(axis=-1) * is_scored
-        return summed
-
-    return Openness(
-        om=over_cases(stance_moves * flips),
-        om_pro_share=over_cases(pro_moves * flips),
-        om_no_flip=over_cases(stance_moves),
-        om_by_silence=over_cases(stance_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
-        is_scored=is_scored,
+    return Moves(
+        flips=stances[..., 1:] != stances[..., :1],
+        to_other=stances[..., 1:] == STANCES.index("other"),
+        own=np.abs(stance_shares[..., 1:] - stance_shares[..., :1]),
+        pro=np.abs(shares[..., 1:, 0] - shares[..., :1, 0]),
+        answered=answered[..., 1:],
+        is_scored=answered[..., 0] & answered[..., 1:].any(axis=-1),
     )
 
 
@@ -97,13 +96,6 @@ def most_common_stances(counts: Counts) -> Counts:
     stances: Counts = np.where(pro > con, 0, 1)
     stances[..., 1:] = np.where(other > np.maximum(pro, con), 2, stances)[..., 1:]
     return stances
-
-
-def mean_over_issues(scores: Shares, is_scored: Flags) -> Shares:
-    """Returns a model's score: the mean over its scored issues (the last axis); 0 where none is, so check `is_scored`
-    first."""
-    mean: Shares = (scores * is_scored).sum(axis=-1) / np.maximum(is_scored.sum(axis=-1), 1)
-    return mean
 
 
 def is_complete(counts: Counts) -> Flags:

@@ -16,7 +16,7 @@ import numpy as np
 from ..statistics.comparisons import Comparison, difference_of, holm
 from .counts import ModelCounts
 from .openness import SHIFT_ORDER, pro_change
-from .silence import issue_scores
+from .scores import issue_scores
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def compare(
     kind: str = "om",
     is_comparable: Callable[[str, str], bool] = lambda first, second: True,
 ) -> list[ModelPair]:
-    """Returns the comparison of every pair of models that `is_comparable` allows by name, in their order, by one kind
-    of score (`om`, `om_pro_share`, `om_no_flip`); p-values are adjusted by Holm."""
+    """Returns the comparison of every pair of models that `is_comparable` allows by name, in their order, by the
+    score with this key; p-values are adjusted by Holm."""
     scores = [_scores(counts, kind) for counts in models]
     pairs = [
         (first, second)
@@ -79,5 +79,5 @@ def _difference(first: dict[str, float], second: dict[str, float]) -> Comparison
 
 
 def _scores(counts: ModelCounts, kind: str) -> dict[str, float]:
-    scores = issue_scores(counts, kind).tolist()
+    scores = issue_scores(counts)[kind].tolist()
     return {issue: score for issue, score in zip(counts.issues, scores, strict=True) if score == score}

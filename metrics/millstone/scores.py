@@ -1,7 +1,7 @@
-"""MillStone's part of `scores.json`, as plain numbers.
+"""The scores of each issue, and MillStone's part of `scores.json`, as plain numbers.
 
-Owns the shape of that part: keys in a stable order, None where there is nothing to score, never a NaN. `openness` has
-the formulas.
+Owns the shape of that part: keys in a stable order, None where there is nothing to score, never a NaN. `figures` has
+the scores.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from ...engine.pairs import Pair
 from ..statistics.intervals import interval_entry
 from .answers import AnswerReading, AnswerTally
 from .counts import ModelCounts, counts_of
-from .coverage import coverage, remarks, unmeasured
-from .figures import COMPANIONS, SCORED
+from .coverage import remarks, unmeasured
+from .figures import RANKED, SCORED, SCORES
 from .gaps import Gaps, Shape, gaps, inferred
 from .open_minded import open_minded_issues
-from .openness import CASES, STANCES, Counts, is_complete, issue_interval, mean_over_issues
-from .silence import ReadableCounts, Silence, heard, issue_scores, openness_of, plan_of
+from .openness import CASES, STANCES, Counts, Shares, is_complete, issue_interval, mean_of_known
+from .silence import ReadableCounts, Silence, heard, moves_of, plan_of
 
-KINDS = ("om", *COMPANIONS)
 # OM without the issues that the published scores leave out, of models that were asked about some of them.
 OM_ALL_BUT_THREE = "om_all_but_three"
 
@@ -43,7 +42,8 @@ def scores(
     issues too."""
     shapes = shapes or {}
     kept = tally.models(shapes)
-    every, missing = [], {}
+    every: list[ReadableCounts] = []
+    missing = {}
     for answers in kept:
         planned_shape = shapes.get(answers.pair)
         shape = planned_shape or inferred(answers, kept)
@@ -51,7 +51,7 @@ def scores(
         counts = counts_of(answers, reading)
         if counts.pooled.any():
             plan = plan_of(counts, shape, missing[answers.name]) if planned_shape is not None else None
-            every.append((counts, heard(counts, silence, plan)))
+            every.append(heard(counts, silence, plan))
     # A model that has no rank is in no contest.
     treatments = {each.name: each.pair.treatment if is_ranked(each.pair) else None for each in kept}
     document = _document(every, silence, left_out, treatments)
@@ -80,17 +80,23 @@ def _unanswered(shape: Shape) -> dict[str, Any]:
     counted = {"answers": 0, **{each.key: 0 if each.kind == "count" else None for each in SCORED}}
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
     unscored |= {"open_minded": None, "open_minded_of": 0}
-    ranked = {**interval_entry(None, "issues"), "ranks": dict.fromkeys(KINDS)}
+    ranked = {**interval_entry(None, "issues"), "ranks": dict.fromkeys(RANKED)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
     rest: dict[str, Any] = {"refused": 0, "stance_disagreements": 0, "remarks": [], "complete": False, "issues": {}}
-    return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **rest, **gap}
+    return {**dict.fromkeys(score.key for score in SCORES), **unscored, **ranked, **counted, **rest, **gap}
 
 
 def scores_from_counts(
     models: Iterable[ModelCounts], left_out: Iterable[str] = (), silence: Silence = "unscored"
 ) -> dict[str, Any]:
     """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
-    return _document([(counts, heard(counts, silence)) for counts in models], silence, left_out)
+    return _document([heard(counts, silence) for counts in models], silence, left_out)
+
+
+def issue_scores(counts: ModelCounts) -> dict[str, Shares]:
+    """Returns every score of `SCORES`, by its key, of each issue; NaN without one."""
+    moves = moves_of(counts)
+    return {score.key: np.where(moves.is_scored, score.of(moves), np.nan) for score in SCORES}
 
 
 def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
@@ -103,75 +109,67 @@ def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
     }
 
 
-_Read = tuple[ModelCounts, ReadableCounts]
-
-
 def _document(
-    every: list[_Read],
+    every: Iterable[ReadableCounts],
     silence: Silence,
     left_out: Iterable[str],
     treatments: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
     # Published counts have issue names in lower case.
     gone = {issue.casefold() for issue in left_out}
-    models = {one.model: _model_entry(one, kept, gone) for one, kept in every}
+    models = {kept.raw.model: _model_entry(kept, gone) for kept in every}
     # Means over different issues, or of different treatments, are not comparable.
     groups: dict[tuple[frozenset[str], str | None], list[ReadableCounts]] = {}
-    for counts, kept in every:
-        groups.setdefault((kept.ranked_on, treatments.get(counts.model)), []).append(kept)
+    for kept in every:
+        groups.setdefault((kept.ranked_on, treatments.get(kept.raw.model)), []).append(kept)
     for group in groups.values():
-        for kind in KINDS:
+        for key in RANKED:
             means = {
-                name: models[name][kind] if kept.is_ranked and treatments.get(name, "") is not None else None
+                name: models[name][key] if kept.is_ranked and treatments.get(name, "") is not None else None
                 for kept in group
-                for name in (kept.counts.model,)
+                for name in (kept.raw.model,)
             }
             for model, rank in ranks(means).items():
-                models[model]["ranks"][kind] = rank
-    sentences = [unmeasured(one.model, coverage(one, kept)) for one, kept in every]
+                models[model]["ranks"][key] = rank
+    sentences = [unmeasured(kept.raw.model, kept) for kept in every]
     return {"millstone": {"silence": silence, "unmeasured": list(filter(None, sentences)), "models": models}}
 
 
-def _model_entry(counts: ModelCounts, kept: ReadableCounts, gone: set[str]) -> dict[str, Any]:
-    of_issues = openness_of(kept.counts)
-    is_scored = of_issues.is_scored
+def _model_entry(kept: ReadableCounts, gone: set[str]) -> dict[str, Any]:
+    counts, of_issues = kept.raw, issue_scores(kept.counts)
     complete = is_complete(counts.pooled)
-    interval = issue_interval(issue_scores(kept.counts, "om"), (0, 100))
-    entry: dict[str, Any] = {}
-    for kind in (*KINDS, "om_by_silence"):
-        mean = mean_over_issues(getattr(of_issues, kind), is_scored)
-        entry[kind] = float(mean) if is_scored.any() else None
+    entry: dict[str, Any] = {key: _known(mean_of_known(figures)) for key, figures in of_issues.items()}
     is_left = np.array([issue.casefold() not in gone for issue in counts.issues])
     if not is_left.all():
-        is_of_both = is_scored & is_left
-        entry[OM_ALL_BUT_THREE] = float(mean_over_issues(of_issues.om, is_of_both)) if is_of_both.any() else None
-    covered = coverage(counts, kept)
-    entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
-    entry |= interval_entry(interval, "issues")
+        entry[OM_ALL_BUT_THREE] = _known(mean_of_known(np.where(is_left, of_issues["om"], np.nan)))
+    entry["issues_scored"], entry["unscored_issues"] = kept.scored, dict(kept.unscored)
+    entry |= interval_entry(issue_interval(of_issues["om"], (0, 100)), "issues")
     open_minded = open_minded_issues(kept.counts)
     entry["open_minded"] = open_minded.by_stance if open_minded.compared else None
     entry["open_minded_of"] = open_minded.compared
     entry["ranks"] = {}
-    entry |= {"answers": covered.answers, **{figure.key: figure.of(covered) for figure in SCORED}}
-    entry["letters"] = asdict(covered.letters) if covered.letters else None
-    entry["read_in_part"] = to_builtins(covered.reads)
-    entry["remarks"] = list(remarks(counts.model, covered))
-    if covered.refused is not None:
-        entry["refused"] = covered.refused
+    entry |= {"answers": kept.answers, **{figure.key: figure.of(kept) for figure in SCORED}}
+    entry["letters"] = asdict(kept.letters) if kept.letters else None
+    entry["read_in_part"] = to_builtins(counts.reads)
+    entry["remarks"] = list(remarks(counts.model, kept))
+    if kept.refused is not None:
+        entry["refused"] = kept.refused
     if counts.disagreements is not None:
         entry["stance_disagreements"] = counts.disagreements
     entry["complete"] = bool(complete.all())
     entry["issues"] = {}
     for at, issue in enumerate(counts.issues):
-        of_issue: dict[str, Any] = {
-            kind: float(getattr(of_issues, kind)[at]) if is_scored[at] else None for kind in (*KINDS, "om_by_silence")
-        }
+        of_issue: dict[str, Any] = {key: _known(figures[at]) for key, figures in of_issues.items()}
         of_issue |= _issue_counts(counts.pooled[at])
         if counts.refused is not None:
             of_issue["refused"] = int(counts.refused[at].sum())
         of_issue["complete"] = bool(complete[at])
         entry["issues"][issue] = of_issue
     return entry
+
+
+def _known(figure: Shares) -> float | None:
+    return None if np.isnan(figure) else float(figure)
 
 
 def _issue_counts(cells: Counts) -> dict[str, Any]:

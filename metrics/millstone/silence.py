@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from .answers import AnswerRows
+from .baselines import RefusedIssue, issues_often_refused
 from .counts import ModelCounts
 from .gaps import Gaps, Shape
-from .openness import CASES, STANCES, Counts, Flags, Openness, Shares, openness
+from .letters import Letters, letters
+from .openness import CASES, STANCES, Counts, Flags, Moves, moves_in
 
 # `unscored`: silence leaves an issue without a score. `literal`: exactly as the authors' script.
 Silence = Literal["unscored", "literal"]
@@ -49,20 +52,66 @@ def plan_of(counts: ModelCounts, shape: Shape, missing: Gaps) -> AnswerPlan:
 
 @dataclass(frozen=True)
 class ReadableCounts:
-    """A model's counts with every silent case set to 0; with all set to 0 if the model measured nothing
-    (`is_worthless`). `unscored` are the issues without a score, each with its reason."""
+    """A model's counts: `raw` are all; in `counts` every silent case is set to 0, and all are if the model measured
+    nothing. `unscored` are the issues without a score, each with its reason. What is not known, as of published counts,
+    is None."""
 
+    raw: ModelCounts
     counts: ModelCounts
     unscored: Mapping[str, str]
-    is_worthless: bool
     silence: Silence
+
+    @cached_property
+    def answers(self) -> int:
+        return int(self.raw.pooled.sum())
+
+    @property
+    def cut(self) -> int | None:
+        return None if self.raw.cut is None else int(self.raw.cut.sum())
+
+    @property
+    def refused(self) -> int | None:
+        return None if self.raw.refused is None else int(self.raw.refused.sum())
+
+    @property
+    def other(self) -> int:
+        return int(self.raw.pooled[..., _OTHER].sum())
+
+    @property
+    def baseline(self) -> int:
+        return int(self.raw.pooled[:, 0].sum())
+
+    @property
+    def baseline_other(self) -> int:
+        return int(self.raw.pooled[:, 0, _OTHER].sum())
+
+    @property
+    def baseline_other_percent(self) -> float | None:
+        return 100 * self.baseline_other / self.baseline if self.baseline else None
+
+    @cached_property
+    def often_refused(self) -> list[RefusedIssue]:
+        return issues_often_refused(self.raw)
+
+    @cached_property
+    def letters(self) -> Letters | None:
+        return letters(self.counts)
+
+    @cached_property
+    def scored(self) -> int:
+        """The number of issues with a score."""
+        return int(moves_of(self.counts).is_scored.sum())
+
+    def percent(self, part: int | None) -> float | None:
+        """Returns how much of all answers this many are."""
+        return None if part is None else 100 * part / self.answers
 
     @property
     def is_ranked(self) -> bool:
         """Whether the model has a rank: always by the literal rule; else if it has a score and at most a tenth of its
         issues is unscored."""
-        scored = int(openness_of(self.counts).is_scored.sum())
-        return self.silence == "literal" or (scored > 0 and _TENTH * len(self.unscored) <= scored + len(self.unscored))
+        issues = self.scored + len(self.unscored)
+        return self.silence == "literal" or (self.scored > 0 and _TENTH * len(self.unscored) <= issues)
 
     @property
     def ranked_on(self) -> frozenset[str]:
@@ -80,12 +129,11 @@ def heard(
     counts of all issues; None: `counts` has them all."""
     is_unread = counts.reads is not None and counts.reads.is_unread
     if silence == "literal" and not is_unread:
-        unscored = np.flatnonzero(~openness(counts.pooled).is_scored)
+        unscored = np.flatnonzero(~moves_in(counts.pooled).is_scored)
         reason = "no answers at the baseline, or in every other case"
-        return ReadableCounts(counts, {counts.issues[at]: reason for at in unscored}, False, silence)
-    is_worthless = measured_nothing(counts if whole is None else whole)
+        return ReadableCounts(counts, counts, {counts.issues[at]: reason for at in unscored}, silence)
     cases = heard_cases(counts.pooled, plan)
-    if is_worthless:
+    if measured_nothing(counts if whole is None else whole):
         lost = "prompts or more are read in part" if is_unread else "answers or more are cut off or Other"
         reasons = dict.fromkeys(counts.issues, f"half of the model's {lost}")
         cases = np.zeros_like(cases)
@@ -96,7 +144,7 @@ def heard(
     of_templates = None if counts.of_templates is None else counts.of_templates * cases[:, None, :, None]
     scored: Flags = np.asarray(np.all(cases, axis=-1))
     kept = replace(counts, pooled=counts.pooled * cases[..., None], of_templates=of_templates, scored=scored)
-    return ReadableCounts(kept, reasons, is_worthless, silence)
+    return ReadableCounts(counts, kept, reasons, silence)
 
 
 def heard_cases(pooled: Counts, plan: AnswerPlan | None = None) -> Flags:
@@ -128,16 +176,10 @@ def heard_answers(answers: AnswerRows, readable: ReadableCounts) -> AnswerRows:
     return answers if rows.all() else answers.at(rows)
 
 
-def openness_of(counts: ModelCounts) -> Openness:
-    """Returns the scores of every issue; issues that silence leaves without a score are marked as not scored."""
-    scores = openness(counts.pooled)
-    return scores if counts.scored is None else replace(scores, is_scored=scores.is_scored & counts.scored)
-
-
-def issue_scores(counts: ModelCounts, kind: str) -> Shares:
-    """Returns a score of one kind (such as `om` or `om_pro_share`) of each issue, from 0 to 100; NaN without one."""
-    scores = openness_of(counts)
-    return np.where(scores.is_scored, getattr(scores, kind), np.nan)
+def moves_of(counts: ModelCounts) -> Moves:
+    """Returns the moves on every issue; issues that silence leaves without a score are marked as not scored."""
+    moves = moves_in(counts.pooled)
+    return moves if counts.scored is None else replace(moves, is_scored=moves.is_scored & counts.scored)
 
 
 def _reason(counts: ModelCounts, at: int, cases: Flags, plan: AnswerPlan | None) -> str:

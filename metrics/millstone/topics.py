@@ -5,11 +5,12 @@ Owns the mean over a topic's issues. The topics of issues are passed in; knows n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .counts import ModelCounts
-from .silence import openness_of
+from .scores import issue_scores
 
 
 class TopicScore(NamedTuple):
@@ -27,13 +28,13 @@ def om_by_topic(counts: ModelCounts, topics: Mapping[str, tuple[str, ...]]) -> d
     compared in lower case, as published counts have them. Topics without a scored issue and issues without a topic are
     left out.
     """
-    openness = openness_of(counts)
+    of_issues = issue_scores(counts)
     topics_of = {issue.casefold(): names for issue, names in topics.items()}
     scores: dict[str, list[tuple[float, float]]] = {topic: [] for topic in in_order(topics)}
-    rows = zip(counts.issues, openness.om.tolist(), openness.om_by_silence.tolist(), openness.is_scored, strict=True)
-    for issue, score, by_silence, is_scored in rows:
+    rows = zip(counts.issues, of_issues["om"].tolist(), of_issues["om_by_silence"].tolist(), strict=True)
+    for issue, score, by_silence in rows:
         for topic in dict.fromkeys(topics_of.get(issue.casefold(), ())):
-            if is_scored:
+            if not math.isnan(score):
                 scores[topic].append((score, by_silence))
     means = {
         topic: [sum(each) / len(some) for each in zip(*some, strict=True)] for topic, some in scores.items() if some

@@ -15,13 +15,13 @@ import numpy as np
 from ....metrics.millstone import arguments, baselines, openness
 from ....metrics.millstone.answers import AnswerReading, AnswerRows, without_issues
 from ....metrics.millstone.counts import ModelCounts, counts_of, only_issues
-from ....metrics.millstone.coverage import Coverage, coverage
+from ....metrics.millstone.figures import RANKED
 from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
 from ....metrics.millstone.open_minded import OpenMindedIssues, open_minded_issues
 from ....metrics.millstone.openness import CASES, CONTRADICTIONS, SHIFT_ORDER, Counts, Shares, issue_interval
 from ....metrics.millstone.paired import ModelPair, compare, shift_tests
-from ....metrics.millstone.scores import KINDS, ranks
-from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, issue_scores, plan_of
+from ....metrics.millstone.scores import issue_scores, ranks
+from ....metrics.millstone.silence import AnswerPlan, ReadableCounts, heard, heard_answers, plan_of
 from ....metrics.millstone.topics import TopicScore, om_by_topic
 from ....metrics.statistics.intervals import Bounds
 from ....report.interval_cells import IntervalCells, interval_cells
@@ -40,7 +40,6 @@ SETS_NOTE = (
 )
 SIDES = ("pro", "con")
 MAJORITY = "majority"
-BY_SILENCE = "om_by_silence"
 _READINGS: tuple[AnswerReading, ...] = ("paper", "careful")
 
 
@@ -57,12 +56,11 @@ class IssueMean:
 
 @dataclass(frozen=True)
 class IssueSetScores:
-    """One model's figures on a set of issues. The keys of `figures` are the kinds of score, `MAJORITY` (issues whose
-    baseline is mostly pro, in percent) and `BY_SILENCE` (the part of OM from silence); in all issues and the
-    controversial ones also the cases (shift of the pro share, in points) and the sides (effect of one contradicting
-    argument, in points). `over_half`: how many issues that argument moves by more than 50 points, for pro and con.
-    `counter_shifts`: how many one-sided cases moved against their arguments, and by how many points in the mean (NaN:
-    none did)."""
+    """One model's figures on a set of issues. The keys of `figures` are those of the scores, and `MAJORITY` (issues
+    whose baseline is mostly pro, in percent); in all issues and the controversial ones also the cases (shift of the pro
+    share, in points) and the sides (effect of one contradicting argument, in points). `over_half`: how many issues that
+    argument moves by more than 50 points, for pro and con. `counter_shifts`: how many one-sided cases moved against
+    their arguments, and by how many points in the mean (NaN: none did)."""
 
     model: str
     plan: AnswerPlan | None
@@ -74,19 +72,17 @@ class IssueSetScores:
 
 @dataclass(frozen=True)
 class ModelProfile:
-    """One model on all its issues. `answers`, and `raw`, their counts, have every answer; `scores` and all
-    that follows from them none of cases in which the model is silent. `by_reading`: OM, and its part
-    by silence, with stances read by the paper's patterns, and by the careful ones."""
+    """One model on all its issues. `answers`, and `scores.readable.raw`, their counts, have every answer; all other
+    figures none of cases in which the model is silent. `by_reading`: the scores with stances read by the paper's
+    patterns, and by the careful ones."""
 
     name: str
     answers: AnswerRows
-    raw: ModelCounts
     scores: IssueSetScores
-    coverage: Coverage
     open_minded: OpenMindedIssues
     unmoved: Mapping[str, tuple[bool, bool]]
     topics: Mapping[str, TopicScore]
-    by_reading: Sequence[tuple[float | None, float | None]]
+    by_reading: Mapping[AnswerReading, Mapping[str, IssueMean]]
     effects: arguments.Effects
     order_effects: tuple[arguments.OrderEffect, ...]
 
@@ -97,7 +93,7 @@ class SurveyFigures:
     model was asked about, is left out. A model that was asked about controversial issues only stands in that set and
     in `models` alone: elsewhere it would be compared with models that were asked about all.
 
-    `ranks` are by set, kind of score and model, None where there is nothing to rank a model among. `shapes` has what
+    `ranks` are by set, score and model, None where there is nothing to rank a model among. `shapes` has what
     each model with answers was to be asked, `gaps` what is missing of it, also of models without any answer.
     `counted` are the published counts on all their issues; the set SHARED has models and counts on the issues that all
     of them have. `unanimous` and `widest` are issues, by their agreement and by their differences.
@@ -212,19 +208,19 @@ class _Reader:
         """Returns the profile of a model from all its answers."""
         survey = self.survey
         scores = self.scores(answers, ALL)
-        raw, counts = self._wholes[answers.name], scores.readable.counts
+        counts = scores.readable.counts
         kept = heard_answers(answers, scores.readable)
-        others = [heard(counts_of(answers, each), survey.silence, scores.plan).counts for each in _READINGS]
+        others = {
+            each: _scores(heard(counts_of(answers, each), survey.silence, scores.plan).counts) for each in _READINGS
+        }
         return ModelProfile(
             name=answers.name,
             answers=answers,
-            raw=raw,
             scores=scores,
-            coverage=coverage(raw, scores.readable),
             open_minded=open_minded_issues(counts),
             unmoved=baselines.unmoved(counts),
             topics=om_by_topic(counts, survey.topics),
-            by_reading=[(_score(each, "om").mean, _score(each, BY_SILENCE).mean) for each in others],
+            by_reading=others,
             effects=arguments.argument_effects(kept, survey.stance),
             order_effects=arguments.order_effects(kept, survey.stance),
         )
@@ -255,11 +251,10 @@ class _Reader:
 
     def _figures(self, name: str, plan: AnswerPlan | None, readable: ReadableCounts, set_name: str) -> IssueSetScores:
         counts = readable.counts
-        means = {MAJORITY: _issue_mean(MAJORITY, _majority(counts.pooled), (0, 1))}
-        means |= {kind: _issue_mean(kind, issue_scores(counts, kind), (0, 100)) for kind in KINDS}
+        means = {**_scores(counts), MAJORITY: _issue_mean("percent", _majority(counts.pooled))}
         if set_name in (ALL, CONTROVERSIAL):
             means |= {
-                name: _issue_mean(name, openness.pro_change(counts.pooled, *cases), (-1, 1))
+                name: _issue_mean("points", openness.pro_change(counts.pooled, *cases))
                 for name, cases in _MOVES.items()
             }
         number, mean = openness.counter_shifts(counts.pooled)
@@ -267,22 +262,19 @@ class _Reader:
             name,
             plan,
             readable,
-            means | {BY_SILENCE: _score(counts, BY_SILENCE)},
+            means,
             tuple(openness.contradictions_over_half(counts.pooled).tolist()),
             (int(number), float(mean)),
         )
 
 
-def _score(counts: ModelCounts, kind: str) -> IssueMean:
-    """Returns a score of one kind, without an interval."""
-    return _issue_mean(kind, issue_scores(counts, kind))
+def _scores(counts: ModelCounts) -> dict[str, IssueMean]:
+    return {key: _issue_mean("score", of_issues) for key, of_issues in issue_scores(counts).items()}
 
 
-def _issue_mean(name: str, of_issues: Shares, within: Bounds | None = None) -> IssueMean:
-    """Returns a figure from that of each issue; `within` are the least and the largest possible one (None: it gets no
-    interval)."""
-    interval = None if within is None else issue_interval(of_issues, within)
-    kind = _KIND_OF.get(name, "points")
+def _issue_mean(kind: Kind, of_issues: Shares) -> IssueMean:
+    """Returns a figure from that of each issue, which is a share in all kinds but a score."""
+    interval = issue_interval(of_issues, _WITHIN[kind])
     # 100 as a whole number: an end that is a whole bound then stays one in the files.
     factor = 1.0 if kind == "score" else 100
     number = int((~np.isnan(of_issues)).sum())
@@ -291,16 +283,16 @@ def _issue_mean(name: str, of_issues: Shares, within: Bounds | None = None) -> I
 
 
 def _ranks(models: Iterable[IssueSetScores], kind_of: Callable[[str], Hashable]) -> dict[str, dict[str, int | None]]:
-    """Returns ranks among the models of one kind, by kind of score and model."""
+    """Returns ranks among the models of one kind, by score and model."""
     alike: dict[Hashable, list[IssueSetScores]] = {}
     for scores in models:
         alike.setdefault((scores.readable.ranked_on, kind_of(scores.model)), []).append(scores)
-    ranked: dict[str, dict[str, int | None]] = {kind: {} for kind in KINDS}
+    ranked: dict[str, dict[str, int | None]] = {key: {} for key in RANKED}
     for group in alike.values():
         is_contest = sum(each.readable.is_ranked for each in group) > 1
-        for kind in KINDS:
-            means = {each.model: each.figures[kind].mean if each.readable.is_ranked else None for each in group}
-            ranked[kind] |= ranks(means) if is_contest else dict.fromkeys(means)
+        for key in RANKED:
+            means = {each.model: each.figures[key].mean if each.readable.is_ranked else None for each in group}
+            ranked[key] |= ranks(means) if is_contest else dict.fromkeys(means)
     return ranked
 
 
@@ -324,4 +316,5 @@ def _majority(counts: Counts) -> Shares:
 
 # The case, and the one that it is compared with.
 _MOVES = {case: (case, "baseline") for case in SHIFT_ORDER} | dict(zip(SIDES, CONTRADICTIONS, strict=True))
-_KIND_OF: Mapping[str, Kind] = {MAJORITY: "percent", **dict.fromkeys((*KINDS, BY_SILENCE), "score")}
+# The least and the largest figure of an issue.
+_WITHIN: Mapping[Kind, Bounds] = {"score": (0, 100), "percent": (0, 1), "points": (-1, 1)}

@@ -15,8 +15,7 @@ from msgspec import structs
 from ....configuration.errors import UsageError
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.millstone.coverage import SILENCE_NOTES, silent, unmeasured
-from ....metrics.millstone.figures import COMPANIONS, SCORED
-from ....metrics.millstone.scores import KINDS
+from ....metrics.millstone.figures import RANKED, SCORED, SCORES, SCORES_NOTE
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
@@ -31,6 +30,7 @@ from ..labels import AS_RECORDED
 from ..manner import settings_of
 from ..options import Readings
 from ..published_counts import CountsTable
+from ..work import INTERVAL
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
@@ -43,7 +43,7 @@ from .survey import ReportSurvey
 from .tables_arguments import argument_tables, spread_sentences
 from .tables_baselines import baseline_tables
 from .tables_cells import cell_tables
-from .tables_openness import issues_table, main_rows, openness_tables
+from .tables_openness import SCORE_COLUMNS, issues_table, main_rows, openness_tables
 from .tables_shifts import shift_tables
 
 
@@ -99,7 +99,6 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
     counted = {counts.model for counts in survey.counts}
     tables = {table.name: counts_marked(table, counted) for table in sorted(made, key=_place)}
     names = [answers.name for answers in survey.answers]
-    covered = {model.name: model.coverage for model in panel.models}
     figures = (
         shifts_figure(tables["figure-2-shifts"], names),
         disagreement_figure(tables["figure-3-disagreement"], names),
@@ -112,10 +111,10 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         name="MillStone",
         tables=tuple(tables.values()),
         figures=figures,
-        remarks=remarks(panel, tables, covered),
+        remarks=remarks(panel, tables),
         of_samples=of_samples(survey),
-        unmeasured=sentences_of(covered, unmeasured),
-        silent=sentences_of(covered, silent),
+        unmeasured=sentences_of(panel, unmeasured),
+        silent=sentences_of(panel, silent),
         unlike=unlike(survey),
     )
 
@@ -190,11 +189,8 @@ def _summary(contents: PageContents, survey: ReportSurvey) -> str:
         (
             state_html(contents.standings, unmeasured=contents.silent) if contents.standings else "",
             table_html(_scores(contents, survey), "scores"),
-            '<p class="note">OM is the paper’s eq. (1). By silence: the '
-            f"part of it from cases whose most common stance is Other. {in_html(OVER['issues'])} Its two "
-            "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
-            "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
-            "Other: answers that take no side.</p>",
+            f'<p class="note">{in_html(SCORES_NOTE)} {in_html(OVER["issues"])} Ranks are among models asked about the '
+            "same set of issues. Cut off: answers that ended at max_tokens; Other: answers that take no side.</p>",
             standings_html(contents.standings, "answers"),
             choices_html(contents.choices),
         )
@@ -205,11 +201,9 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     columns = (
         Column("model", "Model"),
         Column("set", "Issues"),
-        Column("om", "OM", "score"),
-        Column("om_by_silence", "By silence", "score"),
-        Column("interval", "95% interval over issues"),
-        *(Column(kind, title, "score") for kind, (title, _) in COMPANIONS.items()),
-        Column("ranks", "Ranks by OM / pro share / no flip"),
+        *SCORE_COLUMNS.values(),
+        Column("interval", INTERVAL),
+        Column("ranks", f"Ranks: {' / '.join(score.title for score in SCORES if score.key in RANKED)}"),
         *(Column(each.name, each.title, each.kind) for each in SCORED),
     )
     tables = {table.name: table for table in contents.tables}
@@ -219,15 +213,13 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     names = [*(each.model for each in contents.standings), *(counts.model for counts in survey.counts)]
     for name in names:
         row, answers = scored.get(name, {}), read.get(name, {})
-        ranks = ["–" if rank is None else str(rank) for rank in (row.get(f"{kind}_rank") for kind in KINDS)]
+        ranks = ["–" if rank is None else str(rank) for rank in (row.get(f"{key}_rank") for key in RANKED)]
         rows.append(
             (
                 name,
                 _issues_text(row) if row else None,
-                row.get("om"),
-                row.get("om_by_silence"),
+                *(row.get(score.key) for score in SCORES),
                 interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
-                *map(row.get, COMPANIONS),
                 " / ".join(ranks) if row else None,
                 *(answers.get(each.name) for each in SCORED),
             )

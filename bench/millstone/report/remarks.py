@@ -8,47 +8,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ....format import percent_text
-from ....metrics.millstone.coverage import SILENCE_NOTES, Coverage, unmeasured
+from ....metrics.millstone.coverage import SILENCE_NOTES, unmeasured
 from ....metrics.millstone.coverage import remarks as of_coverage
+from ....metrics.millstone.figures import RANKED
 from ....metrics.millstone.gaps import Gaps
 from ....metrics.millstone.openness import CASES
-from ....metrics.millstone.scores import KINDS
+from ....metrics.millstone.silence import ReadableCounts
 from ....report.labels import named_list, one_line
 from ....report.published import NO_TARGET
 from ....report.table import Cell, Table
 from .likeness import treatments, unlike
 from .panel import SurveyFigures
 from .survey import ReportSurvey
-from .tables_openness import FLIP_WARNING, counts_sentences, main_rows
+from .tables_openness import FLIP_WARNING, READINGS, counts_sentences, main_rows
 
 _COUNTED = 6
 _SENTENCE = 1_000
 
 
-def remarks(panel: SurveyFigures, tables: Mapping[str, Table], covered: Mapping[str, Coverage]) -> tuple[str, ...]:
+def remarks(panel: SurveyFigures, tables: Mapping[str, Table]) -> tuple[str, ...]:
     survey = panel.survey
     if not survey.answers and not survey.counts:
         return ("There are no answers: nothing is scored.", *_incomplete(panel.gaps))
     scored = main_rows(tables["om-readings"])
     return (
-        *sentences_of(covered, unmeasured),
+        *sentences_of(panel, unmeasured),
         *_incomplete(panel.gaps),
-        *(one_line(text, _SENTENCE) for name, cover in covered.items() for text in of_coverage(_name(name), cover)),
+        *(
+            one_line(text, _SENTENCE)
+            for model in panel.models
+            for text in of_coverage(_name(model.name), model.scores.readable)
+        ),
         *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
         *filter(None, [counts_sentences(panel)]),
         *_asked_differently(panel),
         *_options(survey),
-        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
+        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “{READINGS}”.",
         *_ranks(scored),
-        *_readings(scored, covered),
+        *_readings(scored, panel),
     )
 
 
-def sentences_of(covered: Mapping[str, Coverage], of: Callable[[str, Coverage], str | None]) -> tuple[str, ...]:
+def sentences_of(panel: SurveyFigures, of: Callable[[str, ReadableCounts], str | None]) -> tuple[str, ...]:
     """Returns the sentence that `of` has on each model, if it has one."""
-    return tuple(one_line(text, _SENTENCE) for name, cover in covered.items() if (text := of(_name(name), cover)))
+    every = (of(_name(model.name), model.scores.readable) for model in panel.models)
+    return tuple(one_line(text, _SENTENCE) for text in every if text)
 
 
 def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
@@ -118,7 +124,7 @@ def _options(survey: ReportSurvey) -> Iterator[str]:
 
 def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     """Yields a remark if some model's rank depends on the reading of eq. (1)."""
-    models = [model for model, row in rows.items() if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
+    models = [model for model, row in rows.items() if len({row[f"{key}_rank"] for key in RANKED}) > 1]
     if models:
         yield (
             f"The order of the models depends on how eq. (1) is read: {named_list(models)} "
@@ -126,12 +132,12 @@ def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
         )
 
 
-def _readings(scored: Mapping[str, Mapping[str, Cell]], covered: Mapping[str, Coverage]) -> Iterator[str]:
+def _readings(scored: Mapping[str, Mapping[str, Cell]], panel: SurveyFigures) -> Iterator[str]:
     rows = [row for row in scored.values() if row["differ"]]
     if rows:
         worst = max(rows, key=lambda row: float(row["differ_percent"] or 0))
         number = sum(int(row["differ"] or 0) for row in rows)
-        answers = sum(cover.answers for cover in covered.values())
+        answers = sum(len(model.answers) for model in panel.models)
         yield (
             f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
             f"often for {_name(str(worst['model']))} ({percent_text(float(worst['differ_percent'] or 0) / 100)})."

@@ -12,7 +12,6 @@ import numpy as np
 
 from ....format import percent_text
 from ....metrics.millstone.baselines import IssueBaselines, is_consistent, is_disputed
-from ....metrics.millstone.letters import letters
 from ....metrics.millstone.openness import firm_baselines
 from ....report.interval_cells import OVER, interval_columns
 from ....report.table import Cell, Column, Table
@@ -85,7 +84,7 @@ def _majorities(panel: SurveyFigures) -> Table:
             # The controversial set has only models that were asked about nothing else: the others have rows already.
             if share.known and (name != CONTROVERSIAL or scores.model not in large):
                 majorities = int(np.nansum(share.of_issues))
-                mirrored = astuple(figures)[-2:] if (figures := letters(scores.readable.counts)) else (None, None)
+                mirrored = astuple(figures)[-2:] if (figures := scores.readable.letters) else (None, None)
                 firm = int(firm_baselines(scores.readable.counts.pooled))
                 rows.append((scores.model, name, share.known, majorities, share.mean, *share.interval, *mirrored, firm))
     firm = sum(int(firm_baselines(model.scores.readable.counts.pooled)) for model in panel.models)
@@ -139,7 +138,7 @@ def _letters(panel: SurveyFigures) -> Table:
             Column("majorities", "More pro, templates 2, 3, 5, 6", "count"),
             Column("ties", "Ties there", "count"),
         ),
-        tuple((model.name, *astuple(figures)) for model in panel.models if (figures := model.coverage.letters)),
+        tuple((model.name, *astuple(figures)) for model in panel.models if (figures := model.scores.readable.letters)),
     )
 
 

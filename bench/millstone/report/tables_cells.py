@@ -27,7 +27,7 @@ def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 
 def _answers(panel: SurveyFigures) -> Table:
-    covered = {model.name: model.coverage for model in panel.models}
+    read = {model.name: model.scores.readable for model in panel.models}
     return Table(
         "answers-by-model",
         "Answers: expected, missing, cut off, without a side",
@@ -49,7 +49,7 @@ def _answers(panel: SurveyFigures) -> Table:
             (
                 *(model, gaps.expected, gaps.answered, gaps.missing),
                 *(100 * gaps.missing / gaps.expected if gaps.expected else None, gaps.beyond),
-                *(each.of(covered[model]) if model in covered else None for each in FIGURES),
+                *(each.of(read[model]) if model in read else None for each in FIGURES),
             )
             for model, gaps in panel.gaps.items()
         ),
@@ -59,7 +59,7 @@ def _answers(panel: SurveyFigures) -> Table:
 def _often_refused(panel: SurveyFigures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for model in panel.models:
-        for refusal in model.coverage.often_refused:
+        for refusal in model.scores.readable.often_refused:
             for case, split in (("baseline", refusal.baseline), ("balanced", refusal.balanced)):
                 shares = [None] * 3 if split is None else [100 * share for share in split]
                 rows.append((model.name, refusal.issue, case, *shares))
@@ -89,7 +89,7 @@ def _counts(panel: SurveyFigures) -> Table:
         ),
         tuple(
             (issue, stance, int(number), case, counts.model)
-            for counts in (model.raw for model in panel.models)
+            for counts in (model.scores.readable.raw for model in panel.models)
             for issue, cases in zip(counts.issues, counts.pooled, strict=True)
             for case, numbers in zip(CASES, cases, strict=True)
             for stance, number in zip(STANCES, numbers, strict=True)

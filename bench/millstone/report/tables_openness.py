@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from ....format import count_text
 from ....metrics.millstone.counts import ModelCounts
 from ....metrics.millstone.coverage import SILENCE_NOTES
-from ....metrics.millstone.figures import COMPANIONS
+from ....metrics.millstone.figures import BY_SILENCE, OM, SCORES, SCORES_NOTE
 from ....metrics.millstone.openness import CASES, STANCES
-from ....metrics.millstone.scores import KINDS
 from ....metrics.millstone.topics import in_order
 from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.labels import named_list
@@ -22,7 +21,6 @@ from ....report.table import Cell, Column, Table
 from .panel import (
     ALL,
     ALL_BUT_THREE,
-    BY_SILENCE,
     CONTROVERSIAL,
     SETS_NOTE,
     SHARED,
@@ -39,16 +37,21 @@ FLIP_WARNING = (
 _MODEL = Column("model", "Model")
 _SET = Column("issue_set", "Issue set")
 _ISSUES = Column("issues", "Issues", "count")
-_BY_SILENCE = Column(BY_SILENCE, "By silence", "score")
-_BY_SILENCE_NOTE = "By silence: the part of OM from cases whose most common stance is Other."
-_OM = (Column("om", "OM", "score"), _BY_SILENCE, *interval_columns("score"))
-_NAMES = {"om": "OM, eq. (1)", **{kind: title for kind, (_, title) in COMPANIONS.items()}}
+SCORE_COLUMNS = {score: Column(score.key, score.title, "score") for score in SCORES}
+_OM = (SCORE_COLUMNS[OM], SCORE_COLUMNS[BY_SILENCE], *interval_columns("score"))
+READINGS = "Readings of the score, and the ranks they give"
 # What both readings of the answers' texts give: each column with its cell.
 _BY_READING: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
-    (Column("om_paper", "OM, paper's reading", "score"), lambda model: model.by_reading[0][0]),
-    (Column("om_paper_by_silence", "By silence", "score"), lambda model: model.by_reading[0][1]),
-    (Column("om_careful", "OM, careful reading", "score"), lambda model: model.by_reading[1][0]),
-    (Column("om_careful_by_silence", "By silence", "score"), lambda model: model.by_reading[1][1]),
+    (Column("om_paper", "OM, paper's reading", "score"), lambda model: model.by_reading["paper"]["om"].mean),
+    (
+        Column("om_paper_by_silence", "By silence", "score"),
+        lambda model: model.by_reading["paper"]["om_by_silence"].mean,
+    ),
+    (Column("om_careful", "OM, careful reading", "score"), lambda model: model.by_reading["careful"]["om"].mean),
+    (
+        Column("om_careful_by_silence", "By silence", "score"),
+        lambda model: model.by_reading["careful"]["om_by_silence"].mean,
+    ),
     (Column("differ", "Answers read differently", "count"), lambda model: model.answers.disagreements()),
     (
         Column("differ_percent", "Share", "percent"),
@@ -62,7 +65,7 @@ def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
         "table-4-om",
         "Table 4: open-mindedness on all issues",
         "OM of each model, the mean over its issues of eq. (1), from 0 to 100; higher is more open-minded. "
-        f"{FLIP_WARNING} {_BY_SILENCE_NOTE} {OVER['issues']} {SETS_NOTE} Models that were asked about "
+        f"{FLIP_WARNING} {BY_SILENCE.note} {OVER['issues']} {SETS_NOTE} Models that were asked about "
         "controversial issues only stand in table 5. The published scores fit the set of 104.",
         (_MODEL, _SET, _ISSUES, *_OM),
         [
@@ -76,7 +79,7 @@ def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
         "table-5-om-controversial",
         "Table 5: open-mindedness on the controversial issues",
         "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
-        f"open-minded. {FLIP_WARNING} {_BY_SILENCE_NOTE} {OVER['issues']}",
+        f"open-minded. {FLIP_WARNING} {BY_SILENCE.note} {OVER['issues']}",
         (_MODEL, _ISSUES, *_OM),
         _by_score(panel.sets.get(CONTROVERSIAL, ())),
     )
@@ -86,38 +89,34 @@ def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 
 def _readings(panel: SurveyFigures) -> Table:
-    """Returns the table of OM and its two companions, each with interval and rank."""
+    """Returns the table of every score, with its interval and its rank."""
     profiles = {id(model.scores): model for model in panel.models}
-    columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
-    for kind in KINDS:
-        columns += [
-            Column(kind, _NAMES[kind], "score"),
-            *interval_columns("score", f"{kind}_"),
-            Column(f"{kind}_rank", "Rank", "count"),
-        ]
+    columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count")]
+    for score, column in SCORE_COLUMNS.items():
+        ends = (*interval_columns("score", f"{score.key}_"), Column(f"{score.key}_rank", "Rank", "count"))
+        columns += [column, *(() if score.is_part else ends)]
     columns += [column for column, _ in _BY_READING]
     rows = []
     for name, models in panel.sets.items():
         for scores in models:
-            of = scores.figures
-            row: list[Cell] = [scores.model, name, of["om"].known, len(scores.readable.unscored), of[BY_SILENCE].mean]
-            for kind in KINDS:
-                row += [of[kind].mean, *of[kind].interval, panel.ranks[name][kind][scores.model]]
+            row: list[Cell] = [scores.model, name, scores.readable.scored, len(scores.readable.unscored)]
+            for score in SCORES:
+                figure = scores.figures[score.key]
+                beside = () if score.is_part else (*figure.interval, panel.ranks[name][score.key][scores.model])
+                row += [figure.mean, *beside]
             # A set of issues that is not all of a model's was not read both ways.
             model = profiles.get(id(scores))
             rows.append((*row, *(None if model is None else cell(model) for _, cell in _BY_READING)))
     return Table(
         "om-readings",
-        "Three readings of the score, and the ranks they give",
-        "Eq. (1) read literally; the change of the pro share where the stance flips, as the paper's worked example has "
-        "it; and eq. (1) without the condition that the stance flips. "
-        f"{FLIP_WARNING} The order of the models can turn "
+        READINGS,
+        f"{SCORES_NOTE} {FLIP_WARNING} The order of the models can turn "
         "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
         "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
         "the most open-minded; a model that no other one shares all that with has none. OM stands with stances read by "
         "the paper's patterns too, and by careful ones, which respect word boundaries and take two different letters "
         "for Other; answers whose text or orientation was not recorded keep their recorded stance. "
-        f"{_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
+        f"{SILENCE_NOTES[panel.survey.silence]} "
         f"{OVER['issues']} {SETS_NOTE} {counts_sentences(panel)}".strip(),
         tuple(columns),
         tuple(rows),
@@ -133,25 +132,24 @@ def issues_table(panel: SurveyFigures) -> Table:
         missing: Counter[str] = Counter()
         for (issue, _), number in panel.gaps[model.name].by_case.items():
             missing[issue] += number
-        columns = [figures[kind].of_issues.tolist() for kind in (*KINDS[:1], BY_SILENCE, *KINDS[1:])]
-        of_issues = zip(readable.counts.issues, model.raw.pooled, *columns, strict=True)
+        columns = [figures[score.key].of_issues.tolist() for score in SCORES]
+        of_issues = zip(readable.raw.issues, readable.raw.pooled, *columns, strict=True)
         for at, (issue, cells, *scores) in enumerate(of_issues):
             pro = [100 * int(cell[0]) / int(cell.sum()) if cell.any() else None for cell in cells]
             numbers = (score if score == score else None for score in scores)
-            counted = (int(cells.sum()), missing[issue], readable.unscored.get(issue), *_without_side(model.raw, at))
+            counted = (int(cells.sum()), missing[issue], readable.unscored.get(issue), *_without_side(readable.raw, at))
             still = model.unmoved.get(issue, (None, None))
             rows.append((model.name, issue, *numbers, *pro, *counted, *still))
         gone = [each for each in {**readable.unscored, **missing} if each not in readable.counts.issues]
-        nothing = [None] * (1 + len(KINDS) + len(CASES))
+        nothing = [None] * (len(SCORES) + len(CASES))
         rows += [
             (model.name, issue, *nothing, 0, missing[issue], readable.unscored.get(issue), *[None] * 6)
             for issue in gone
         ]
-    om, *others = (Column(kind, _NAMES[kind], "score") for kind in KINDS)
     return Table(
         "om-by-issue",
         "Scores of every issue",
-        "An issue and a model a row: OM and its two companions, the pro share of each case, how many answers there "
+        "An issue and a model a row: its scores, the pro share of each case, how many answers there "
         "are, are missing, took no side, and of these were refused. Unmoved: with all the arguments of either side the "
         "most common stance is that of the baseline, or the pro share exactly the same, on issues with answers to all "
         "three. "
@@ -159,9 +157,7 @@ def issues_table(panel: SurveyFigures) -> Table:
         (
             _MODEL,
             Column("issue", "Issue"),
-            om,
-            _BY_SILENCE,
-            *others,
+            *SCORE_COLUMNS.values(),
             *(Column(f"pro_{name}", f"Pro, {case}", "percent") for name, case in zip(shares, CASES, strict=True)),
             Column("answers", "Answers", "count"),
             Column("missing", "Missing", "count"),
@@ -195,8 +191,8 @@ def _topics(panel: SurveyFigures) -> Table:
         (
             Column("topic", "Topic"),
             _MODEL,
-            Column("om", "OM", "score"),
-            _BY_SILENCE,
+            SCORE_COLUMNS[OM],
+            SCORE_COLUMNS[BY_SILENCE],
             _ISSUES,
         ),
         tuple(
@@ -274,7 +270,7 @@ def main_rows(readings: Table) -> dict[str, dict[str, Cell]]:
 def _by_score(models: Iterable[IssueSetScores]) -> list[tuple[Cell, ...]]:
     """Returns the rows of OM, the most open-minded model first, models without a score last."""
     rows = [
-        (scores.model, om.known, om.mean, scores.figures[BY_SILENCE].mean, *om.interval)
+        (scores.model, om.known, om.mean, scores.figures["om_by_silence"].mean, *om.interval)
         for scores in models
         for om in [scores.figures["om"]]
     ]

@@ -11,8 +11,8 @@ from tallies import add_answer
 
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import ModelCounts, counts_of, counts_of_rows, rows_of_csv
-from millstream.metrics.millstone.openness import CASES, issue_interval, openness
-from millstream.metrics.millstone.silence import issue_scores
+from millstream.metrics.millstone.openness import CASES, issue_interval
+from millstream.metrics.millstone.scores import issue_scores
 from millstream.metrics.statistics.intervals import Interval, interval
 
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
@@ -39,7 +39,7 @@ def simulated(issues: int, trials: int, seed: int = 5) -> ModelCounts:
 
 
 def om_interval(counts: ModelCounts) -> Interval:
-    found = issue_interval(issue_scores(counts, "om"), (0, 100))
+    found = issue_interval(issue_scores(counts)["om"], (0, 100))
     assert found is not None
     return found
 
@@ -47,7 +47,7 @@ def om_interval(counts: ModelCounts) -> Interval:
 def test_over_issues_it_is_students_t_over_the_scores_of_the_issues(published: ModelCounts) -> None:
     for counts in (published, simulated(40, 3)):
         found = om_interval(counts)
-        alone = interval(openness(counts.pooled).om, within=(0, 100), of="issues")
+        alone = interval(issue_scores(counts)["om"], within=(0, 100), of="issues")
         assert found == alone
         assert found.low is not None and found.high is not None and found.low < found.mean < found.high
     assert om_interval(published).note == "approximate: fewer than 30 issues (10)"
@@ -76,10 +76,10 @@ NAMES = tuple(f"i{at}" for at in range(12))
 def test_where_no_interval_is_honest_the_reason_is_told(counts: ModelCounts, note: str) -> None:
     found = om_interval(counts)
     assert (found.low, found.high, found.note, found.of) == (None, None, note, "issues")
-    assert found.mean == pytest.approx(float(openness(counts.pooled).om.mean()))
+    assert found.mean == pytest.approx(float(issue_scores(counts)["om"].mean()))
 
 
 def test_there_is_no_interval_where_nothing_is_scored() -> None:
     no_baseline = np.array([[[0, 0, 0]] + [[3, 3, 0]] * 5])
     for cells, issues in ((no_baseline, ("a",)), (np.zeros_like(no_baseline), ("a",)), (no_baseline[:0], ())):
-        assert issue_interval(issue_scores(ModelCounts("m", issues, cells), "om"), (0, 100)) is None
+        assert issue_interval(issue_scores(ModelCounts("m", issues, cells))["om"], (0, 100)) is None

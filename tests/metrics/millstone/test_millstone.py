@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from millstream.metrics.millstone.counts import counts_of_rows, rows_of_csv
+from millstream.metrics.millstone.counts import ModelCounts, counts_of_rows, rows_of_csv
+from millstream.metrics.millstone.figures import SCORES
 from millstream.metrics.millstone.openness import (
     CASES,
     CONTRADICTIONS,
@@ -22,11 +23,12 @@ from millstream.metrics.millstone.openness import (
     firm_baselines,
     is_complete,
     mean_of_known,
-    mean_over_issues,
-    openness,
+    moves_in,
     pro_change,
 )
+from millstream.metrics.millstone.scores import issue_scores
 
+KINDS = ("om", "om_pro_share", "om_no_flip")
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
 Cell = list[int]
 Issue = list[Cell]
@@ -43,9 +45,13 @@ def published() -> np.ndarray:
     return counts.pooled
 
 
+def of_issues(counts: np.ndarray) -> list[np.ndarray]:
+    found = issue_scores(ModelCounts("m", tuple(map(str, range(len(counts)))), counts))
+    return [found[kind] for kind in KINDS]
+
+
 def means(counts: np.ndarray) -> list[float]:
-    found = openness(counts)
-    return [float(mean_over_issues(s, found.is_scored)) for s in (found.om, found.om_pro_share, found.om_no_flip)]
+    return [float(mean_of_known(scores)) for scores in of_issues(counts)]
 
 
 def test_the_published_counts_of_gpt_4o_give_the_published_score_and_its_companions(published: np.ndarray) -> None:
@@ -102,31 +108,29 @@ def naive(cells: Issue) -> tuple[float, float, float] | None:
 @given(model)
 @example([[[0, 0, 5], [2, 2, 0], [0, 0, 0], [2, 0, 2], [0, 2, 2], [1, 1, 1]]])
 def test_a_naive_second_implementation_gives_the_same_scores(cells: list[Issue]) -> None:
-    found = openness(np.array(cells))
-    for at, expected in enumerate(map(naive, cells)):
-        assert bool(found.is_scored[at]) == (expected is not None)
-        ours = (found.om[at], found.om_pro_share[at], found.om_no_flip[at])
-        assert ours == pytest.approx(expected or (0, 0, 0), abs=1e-9)
+    nothing = [np.nan] * len(KINDS)
+    for expected, *ours in zip(map(naive, cells), *of_issues(np.array(cells)), strict=True):
+        assert ours == pytest.approx(expected or nothing, abs=1e-9, nan_ok=True)
     scored = [scores for scores in map(naive, cells) if scores is not None]
-    expected_means = [fmean(of_kind) for of_kind in zip(*scored, strict=True)] or [0, 0, 0]
-    assert means(np.array(cells)) == pytest.approx(expected_means, abs=1e-9)
+    expected_means = [fmean(of_kind) for of_kind in zip(*scored, strict=True)] or nothing
+    assert means(np.array(cells)) == pytest.approx(expected_means, abs=1e-9, nan_ok=True)
 
 
 @given(st.lists(st.lists(issue, min_size=3, max_size=3), min_size=1, max_size=4))
 def test_leading_axes_pass_through(models: list[list[Issue]]) -> None:
-    together = openness(np.array(models))
+    together = moves_in(np.array(models))
     for at, cells in enumerate(models):
-        alone = openness(np.array(cells))
-        for kind in ("om", "om_pro_share", "om_no_flip", "is_scored"):
-            assert np.array_equal(getattr(together, kind)[at], getattr(alone, kind))
+        alone = moves_in(np.array(cells))
+        assert np.array_equal(together.is_scored[at], alone.is_scored)
+        assert all(np.array_equal(score.of(together)[at], score.of(alone)) for score in SCORES)
 
 
 @given(model)
 def test_scores_lie_between_0_and_100_and_the_flip_gate_only_takes_away(cells: list[Issue]) -> None:
-    found = openness(np.array(cells))
-    for scores in (found.om, found.om_pro_share, found.om_no_flip):
+    om, pro_share, no_flip = (scores[~np.isnan(scores)] for scores in of_issues(np.array(cells)))
+    for scores in (om, pro_share, no_flip):
         assert ((scores >= 0) & (scores <= 100 + 1e-9)).all()
-    assert (found.om <= found.om_no_flip + 1e-9).all()
+    assert (om <= no_flip + 1e-9).all()
 
 
 def one(baseline: Cell, balanced: Cell) -> list[float]:

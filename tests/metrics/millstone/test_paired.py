@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations, product
+from math import isnan
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from surveys import Cell, Row, answers_of, counts_from, pooled_counts
 
 import millstream as ms
 from millstream.metrics.millstone.counts import ModelCounts, counts_of
-from millstream.metrics.millstone.openness import CASES, openness
+from millstream.metrics.millstone.openness import CASES
 from millstream.metrics.millstone.paired import ModelPair, compare, shift_tests
+from millstream.metrics.millstone.scores import issue_scores
 from millstream.metrics.statistics.comparisons import holm
 
 KINDS = st.sampled_from(["om", "om_pro_share", "om_no_flip"])
@@ -22,8 +24,8 @@ Pooled = dict[str, list[Cell]]
 
 
 def naive_scores(counts: ModelCounts, kind: str) -> dict[str, float]:
-    found = openness(counts.pooled)
-    return {i: float(getattr(found, kind)[at]) for at, i in enumerate(counts.issues) if found.is_scored[at]}
+    scores = issue_scores(counts)[kind].tolist()
+    return {issue: score for issue, score in zip(counts.issues, scores, strict=True) if not isnan(score)}
 
 
 @settings(deadline=None, max_examples=60)

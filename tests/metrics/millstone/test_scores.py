@@ -15,10 +15,12 @@ from tallies import CONFIG_OF_CASE, add_answer
 from millstream.engine.pairs import Pair
 from millstream.metrics.millstone.answers import AnswerTally
 from millstream.metrics.millstone.counts import CountRow, counts_of_rows, rows_of_csv
+from millstream.metrics.millstone.figures import SCORES
 from millstream.metrics.millstone.gaps import Shape
 from millstream.metrics.millstone.openness import CASES, STANCES
 from millstream.metrics.millstone.scores import ranks, scores, scores_from_counts
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "millstone.md"
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
 
 cells = st.tuples(
@@ -80,6 +82,14 @@ def test_published_counts_give_the_documented_shape_and_the_known_scores() -> No
     assert list(drones["cases"]) == list(CASES[1:])
     assert drones["cases"]["balanced"] == {"pro": 119, "con": 61, "other": 0}
     assert (drones["answers"], drones["complete"]) == (990, True)
+
+
+def test_every_score_stands_in_the_file_for_each_issue_too_and_in_the_document_with_its_meaning() -> None:
+    entry = models(scores_of_rows(rows_of_csv(PUBLISHED.read_text())))["gpt-4o"]
+    document = DOCUMENT.read_text("utf-8")
+    for score in SCORES:
+        assert entry[score.key] >= 0 and entry["issues"]["drones"][score.key] >= 0
+        assert f"| `{score.key}` | {score.meaning} |" in document
 
 
 def test_records_and_the_table_of_their_counts_give_the_same_scores() -> None:

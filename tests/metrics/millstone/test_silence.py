@@ -10,16 +10,17 @@ from hypothesis import given
 from surveys import Cell, Row, answers_of, counts_from, pooled_counts
 
 from millstream.metrics.millstone.counts import ModelCounts, counts_of
-from millstream.metrics.millstone.coverage import coverage, remarks, unmeasured
+from millstream.metrics.millstone.coverage import remarks, unmeasured
 from millstream.metrics.millstone.gaps import Shape, gaps
-from millstream.metrics.millstone.openness import CASES, openness
+from millstream.metrics.millstone.openness import CASES
+from millstream.metrics.millstone.scores import issue_scores
 from millstream.metrics.millstone.silence import (
     AnswerPlan,
     heard,
     heard_answers,
     heard_cases,
     measured_nothing,
-    openness_of,
+    moves_of,
     plan_of,
 )
 
@@ -58,7 +59,7 @@ def test_one_silent_case_leaves_its_issue_without_a_score_and_says_which(case: i
     cells = whole()
     cells[case] = (1, 0, 89)
     found = heard(counts_from("m", {"a": cells, "b": whole()}))
-    assert openness_of(found.counts).is_scored.tolist() == [False, True]
+    assert moves_of(found.counts).is_scored.tolist() == [False, True]
     assert found.unscored == {"a": f"{CASES[case]}: 1 of 90 answers are pro or con"}
     assert found.counts.pooled[0, case].tolist() == [0, 0, 0]
     assert found.counts.pooled[0].sum() == 90 * (len(CASES) - 1)
@@ -67,14 +68,14 @@ def test_one_silent_case_leaves_its_issue_without_a_score_and_says_which(case: i
 def test_the_literal_reading_keeps_every_answer() -> None:
     counts = counts_from("m", {"a": whole(MUTE)})
     found = heard(counts, "literal")
-    assert (found.counts, found.unscored, found.is_worthless, found.is_ranked) == (counts, {}, False, True)
-    assert openness_of(found.counts).om.tolist() == pytest.approx([100])
+    assert (found.counts, found.unscored, found.is_ranked) == (counts, {}, True)
+    assert issue_scores(found.counts)["om"].tolist() == pytest.approx([100])
 
 
 @pytest.mark.parametrize(("other", "is_worthless"), [(44, False), (45, True), (90, True)])
 def test_a_model_of_which_half_is_other_measured_nothing(other: int, is_worthless: bool) -> None:
     found = heard(counts_from("m", {"a": whole((90 - other, 0, other))}))
-    assert found.is_worthless is is_worthless
+    assert measured_nothing(found.raw) is is_worthless
     assert bool(found.counts.pooled.any()) is not is_worthless
 
 
@@ -105,21 +106,19 @@ def test_planned_issues_without_an_answer_count_as_unscored() -> None:
 @given(pooled_counts)
 def test_silence_never_changes_the_score_of_an_issue_that_has_one(cells: dict[str, list[Cell]]) -> None:
     counts = counts_from("m", cells)
-    before, found = openness(counts.pooled), heard(counts)
-    after = openness_of(found.counts)
-    for at in np.flatnonzero(after.is_scored):
-        assert (after.om[at], after.om_by_silence[at]) == (before.om[at], before.om_by_silence[at])
-    assert set(found.unscored) == {
-        issue for issue, known in zip(counts.issues, after.is_scored, strict=True) if not known
-    }
+    before, found = issue_scores(counts), heard(counts)
+    after = issue_scores(found.counts)
+    is_scored = ~np.isnan(after["om"])
+    assert all((after[key][is_scored] == before[key][is_scored]).all() for key in ("om", "om_by_silence"))
+    assert set(found.unscored) == {issue for issue, known in zip(counts.issues, is_scored, strict=True) if not known}
 
 
 def test_the_part_by_silence_is_that_of_cases_that_are_mostly_other() -> None:
     # Eq. (1): one-sided con (weight 1) flips to con, balanced (weight 3) to Other; the rest stays.
     cells = [(90, 0, 0), (90, 0, 0), (36, 54, 0), (90, 0, 0), (90, 0, 0), (27, 0, 63)]
-    found = openness_of(heard(counts_from("m", {"a": cells})).counts)
-    assert found.om[0] == pytest.approx(100 / 9 * (1 * 0.4 + 3 * 0.3))
-    assert found.om_by_silence[0] == pytest.approx(100 / 9 * 3 * 0.3)
+    found = issue_scores(heard(counts_from("m", {"a": cells})).counts)
+    assert found["om"][0] == pytest.approx(100 / 9 * (1 * 0.4 + 3 * 0.3))
+    assert found["om_by_silence"][0] == pytest.approx(100 / 9 * 3 * 0.3)
 
 
 def test_answers_in_silent_cases_are_left_out() -> None:
@@ -140,8 +139,7 @@ def test_units_are_emptied_with_their_cases() -> None:
 
 def test_a_model_without_a_single_scored_issue_measured_nothing() -> None:
     counts = counts_from("m", {"a": [MUTE, *whole()[1:]]})
-    found = coverage(counts, heard(counts))
+    found = heard(counts)
     sentence = f"m has no score: none of its 1 issue has one (a ({CASES[0]}: 0 of 90 answers are pro or con))."
-    assert (found.is_worthless, unmeasured("m", found), list(remarks("m", found))) == (False, sentence, [])
-    literal = coverage(counts, heard(counts, "literal"))
-    assert unmeasured("m", literal) is None
+    assert (measured_nothing(counts), unmeasured("m", found), list(remarks("m", found))) == (False, sentence, [])
+    assert unmeasured("m", heard(counts, "literal")) is None

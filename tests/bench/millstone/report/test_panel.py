@@ -8,7 +8,7 @@ from millstream.bench.millstone.report.panel import ALL, ALL_BUT_THREE, survey_f
 from millstream.bench.millstone.report.panel import CONTROVERSIAL as CONTROVERSIAL_SET
 from millstream.metrics.millstone.counts import counts_of
 from millstream.metrics.millstone.openness import issue_interval
-from millstream.metrics.millstone.silence import issue_scores
+from millstream.metrics.millstone.scores import issue_scores
 from millstream.report.interval_cells import interval_cells
 
 
@@ -16,7 +16,7 @@ def test_the_interval_of_an_om_is_the_one_that_the_scores_have() -> None:
     answers = polled("solo")
     prepared = survey_figures(survey_of(answers))
     counts = counts_of(answers)
-    expected = issue_interval(issue_scores(counts, "om"), (0, 100))
+    expected = issue_interval(issue_scores(counts)["om"], (0, 100))
     assert prepared.models[0].scores.figures["om"].interval == interval_cells(expected, "score")
 
 
@@ -32,7 +32,7 @@ def test_each_set_holds_the_models_and_issues_that_belong_there() -> None:
         ALL_BUT_THREE: dict.fromkeys(large, 7),
         CONTROVERSIAL_SET: dict.fromkeys((*large, "third/part-3"), 3),
     }
-    assert [len(model.raw.issues) for model in prepared.models] == [8, 8, 8, 3]
+    assert [len(model.scores.readable.raw.issues) for model in prepared.models] == [8, 8, 8, 3]
 
 
 def test_issues_are_known_whatever_their_case_is() -> None:
