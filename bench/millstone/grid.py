@@ -270,26 +270,25 @@ def limit_name(pair: Pair) -> str:
     return str(pair._replace(temperature=None))
 
 
-class PromptLengths(NamedTuple):
-    """The characters of all prompts of a grid together, and those and the id of a longest one."""
-
-    total: int
-    longest: int
-    longest_id: str
+def about_chars(grid: Grid) -> int:
+    """Returns about how many characters all prompts have together: the first trial of each stands for the others."""
+    return sum(lengths[0] * grid.trials for _, lengths in _lengths(grid, 1))
 
 
-def prompt_lengths(grid: Grid) -> PromptLengths:
-    """Returns the lengths of all prompts, for which only their lists of arguments are drawn."""
-    total, longest, longest_id = 0, 0, ""
+def longest_prompt(grid: Grid) -> tuple[int, str]:
+    """Returns the characters and the id of a longest prompt."""
+    name, lengths = max(_lengths(grid, grid.trials), key=lambda cell: max(cell[1]))
+    return max(lengths), f"{name}/{lengths.index(max(lengths))}"
+
+
+def _lengths(grid: Grid, trials: int) -> Iterator[tuple[str, list[int]]]:
+    """Yields each cell's name and the characters of its prompts, for which only their lists of arguments are drawn; one
+    stands for all where they can't differ."""
     for issue in grid.dataset.issues:
         of_issue, sides = Lengths(issue, grid.citations), issue.sides
         for template, config in product(range(1, grid.templates + 1), grid.configs):
             shape = config.shape
-            trials = grid.trials if is_list_drawn(shape, *sides) else 1  # one is as long as all
-            lists = [list_of(seed, shape, *sides) for seed in grid._seeds(issue, template, config, trials)]
+            drawn = trials if is_list_drawn(shape, *sides) else 1
+            lists = [list_of(seed, shape, *sides) for seed in grid._seeds(issue, template, config, drawn)]
             lengths = [of_issue.length(template, config.wrapping, listed) for listed in lists]
-            total += sum(lengths) * grid.trials // trials
-            if max(lengths) > longest:
-                longest = max(lengths)
-                longest_id = f"{_name(issue, template, config)}/{lengths.index(longest)}"
-    return PromptLengths(total, longest, longest_id)
+            yield _name(issue, template, config), lengths

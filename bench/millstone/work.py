@@ -28,7 +28,7 @@ from ..evaluation.door.expected import Remainder
 from ..evaluation.door.item_set import ItemSet
 from ..evaluation.door.kept_options import kept_options
 from .dataset import CONTROVERSIAL_OR_ALL, DatasetError, IssueDataset, load, select
-from .grid import Grid, GridItem, PromptLengths, prompt_lengths
+from .grid import Grid, GridItem, about_chars, longest_prompt
 from .labels import compared, corrected
 from .options import Options, Readings
 from .prompts import Lengths
@@ -84,8 +84,8 @@ class GridItems(ItemSet):
         return dict.fromkeys(self.grid.ids(), 1)
 
     @cached_property
-    def lengths(self) -> PromptLengths:
-        return prompt_lengths(self.grid)
+    def longest_prompt(self) -> tuple[int, str]:
+        return longest_prompt(self.grid)
 
     @property
     def most_chars(self) -> int:
@@ -99,7 +99,7 @@ class GridItems(ItemSet):
         return self.grid.spread_first(_SPREAD, skip) if is_untried else self.grid.items(skip)
 
     def whole(self) -> Remainder:
-        return Remainder(self.lines, self.lengths.total)
+        return Remainder(self.lines, about_chars(self.grid))
 
     def longest(self) -> Iterator[GridItem]:
         yield max(self.grid, key=lambda item: len(item.prompt.encode()))
@@ -194,7 +194,7 @@ def _check_prompts_fit_quotas(items: GridItems, limits: Mapping[Pair, int | None
     is_limited = any(quota.least_tokens < float("inf") for quota in quotas.values())
     if not is_limited or not any(_lacking(items.most_chars, limits, quotas)):
         return
-    _, chars, where = items.lengths
+    chars, where = items.longest_prompt
     for pair, lack in _lacking(chars, limits, quotas):
         raise UsageError(
             f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {pair.model} admits at most "

@@ -16,8 +16,9 @@ from millstream.bench.millstone.grid import (
     Grid,
     GridItem,
     Protocol,
+    about_chars,
     default_max_tokens,
-    prompt_lengths,
+    longest_prompt,
 )
 from millstream.bench.millstone.prompts import Lengths
 from millstream.engine.pairs import Pair
@@ -299,13 +300,13 @@ def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> No
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_largest_prompt_and_the_total_are_exact(tiny: IssueDataset, protocol: Protocol) -> None:
+def test_the_longest_prompt_is_exact_and_the_total_nearly(tiny: IssueDataset, protocol: Protocol) -> None:
     for dataset in (tiny, load(SAMPLE)):
         grid = Grid(dataset, protocol, trials=4)
         lengths = {item.id: len(item.prompt) for item in grid}
-        total, longest, longest_id = prompt_lengths(grid)
+        longest, longest_id = longest_prompt(grid)
         assert longest == max(lengths.values()) == lengths[longest_id]
-        assert total == sum(lengths.values())
+        assert about_chars(grid) == pytest.approx(sum(lengths.values()), rel=0.01)
         assert longest < max(Lengths(issue, grid.citations).most for issue in dataset.issues)
 
 

@@ -32,10 +32,10 @@ def completed(tpm: float | None, protocol: Protocol) -> GridItems:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_longest_prompt_decides_to_the_token(protocol: Protocol) -> None:
-    longest = completed(None, protocol).lengths
-    tokens = round(longest.longest / 4) + 100
+    longest, longest_id = completed(None, protocol).longest_prompt
+    tokens = round(longest / 4) + 100
     completed(tokens, protocol)
-    with pytest.raises(UsageError, match=rf"prompt {longest.longest_id} needs about {tokens:,} tokens; lane"):
+    with pytest.raises(UsageError, match=rf"prompt {longest_id} needs about {tokens:,} tokens; lane"):
         completed(tokens - 1, protocol)
 
 
@@ -43,6 +43,6 @@ def test_the_longest_prompt_decides_to_the_token(protocol: Protocol) -> None:
 def test_no_prompt_is_drawn_where_all_arguments_of_an_issue_would_fit(protocol: Protocol) -> None:
     unlimited = completed(None, protocol)
     most = unlimited.most_chars
-    assert most > unlimited.lengths.longest
+    assert most > unlimited.longest_prompt[0]
     wide = completed(round(most / 4) + 100, protocol)
-    assert "lengths" not in vars(wide) and "steps" not in vars(wide)
+    assert "longest_prompt" not in vars(wide) and "steps" not in vars(wide)
