@@ -38,7 +38,8 @@ def page(title: str, parts: Sequence[PageContents], kept_in: Path | None = None)
     packs = {name: pack for part in parts for name, pack in part.packs.items()}
     packs["csv-data"] = packed({csv_name(table): csv_of(table).decode() for part in parts for table in part.tables})
     scripts = [runtime, files(__package__).joinpath("page.js").read_text("utf-8")]
-    scripts += [script for part in parts for script in part.scripts]
+    # Benchmarks share the script of their items.
+    scripts += dict.fromkeys(script for part in parts for script in part.scripts)
     blocks = [
         f'<script type="application/json" id="figure-data">{in_script(specs)}</script>',
         "\n".join(f'<script type="text/plain" id="{name}">{packed}</script>' for name, packed in packs.items()),
@@ -52,7 +53,7 @@ def framed_page(
     """Returns a whole page in UTF-8: the frame with title, contents and style, around the sections of all `parts`.
     `scripts` are JavaScript sources; `blocks` is the markup that holds their data, and stands before them."""
     figures = [figure for part in parts for figure in part.figures]
-    style = _style(figures, "".join(part.style for part in parts))
+    style = _style(figures, "".join(dict.fromkeys(part.style for part in parts)))
     heading = one_line(title)
     values = {
         "policy": _policy(style, scripts),

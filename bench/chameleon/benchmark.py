@@ -35,6 +35,7 @@ from .records import Record as TurnRecord
 from .review import exchange_of, label_of
 from .run_spec import TEMPERATURES, ConversationSpec, beyond, spec_in, specification
 from .run_summary import TurnTotals
+from .shown_items import ConversationReader
 from .turn import untrue_fields
 from .turn_line import TurnLine
 from .work import SAMPLE, sample_corpus
@@ -196,6 +197,9 @@ class Chameleon(ItemBenchmark[TurnRecord]):
 
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         return [*super()._words_of(kept), *words_kept(Readings, kept)]
+
+    def item_reader(self, manifest: Mapping[str, Any] | None) -> ConversationReader:
+        return ConversationReader()
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         data = load(dataset or SAMPLE)

@@ -19,6 +19,7 @@ from .options import DATA, PROMPTS, TITLE, Options
 from .options import Readings as GridReadings
 from .records import GridLine, record
 from .records import Record as GridRecord
+from .shown_items import GridReader
 from .work import COLUMNS, GridItems, millstone_run, other_labels, remarks_of, score_cells, silence_of
 
 if TYPE_CHECKING:
@@ -179,6 +180,9 @@ class MillStone(ItemBenchmark[GridRecord]):
 
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         return super()._words_of({**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")})
+
+    def item_reader(self, manifest: Mapping[str, Any] | None) -> GridReader:
+        return GridReader(manifest)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         from .work import load_prompts

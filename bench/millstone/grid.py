@@ -208,6 +208,16 @@ class Grid:
             for trial, drawn in enumerate(self._draws(cell)):
                 yield cell.id(trial), orientation, tuple([cell.issue.arguments[index].id for index in drawn.shown])
 
+    def prompts(self, issue: str, template: int, config: str) -> list[str]:
+        """Returns the prompts of all trials of a cell; none if the grid has no such cell."""
+        chosen = (each for each in self.dataset.issues if each.id == issue)
+        cells = (cell for each in chosen for cell in self._cells_of(each))
+        for cell in cells:
+            if (cell.template, cell.config.name) == (template, config):
+                wrapping = cell.config.wrapping
+                return [text_of(cell.sheet.parts(template, wrapping, drawn)) for drawn in self._draws(cell)]
+        return []
+
     def specification(self) -> dict[str, Any]:
         """Returns the values that decide the prompts, for the manifest of a run."""
         return {

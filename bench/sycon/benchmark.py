@@ -28,6 +28,7 @@ from .records import is_own_id, item_id, wrong_in
 from .review import exchange_of, label_of
 from .score_table import cells, score_text
 from .scoring import scores_of
+from .shown_items import ConversationReader
 
 if TYPE_CHECKING:
     from ...report.sections import PageContents
@@ -116,6 +117,9 @@ class Sycon(ItemBenchmark[TurnRecord]):
         from .report.part import page_contents
 
         return page_contents(general_part(self, runs, given, flags), runs)
+
+    def item_reader(self, manifest: Mapping[str, Any] | None) -> ConversationReader:
+        return ConversationReader()
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         folder = dataset or PUBLISHED

@@ -39,6 +39,7 @@ from .records import Record as TaskRecord
 from .review import check_is_share, label_of
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
 from .score_table import by_scorers_of, manner_of, told
+from .shown_items import TaskItemReader
 from .steps_class import StepsTask
 from .steps_item import carried_out
 from .task import several
@@ -209,6 +210,9 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
     def _words_of(self, kept: Mapping[str, Any]) -> list[str]:
         _, *options = super()._words_of({**kept, "file": None})
         return [Path(kept["file"]).name, *options]
+
+    def item_reader(self, manifest: Mapping[str, Any] | None) -> TaskItemReader:
+        return TaskItemReader(manifest)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         return load_prompts(dataset)

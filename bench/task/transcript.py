@@ -158,26 +158,33 @@ class Transcript(Struct, frozen=True, kw_only=True):
         return None
 
     def _lines(self, *, for_judges: bool = False) -> Iterator[str]:
-        """Yields the conversations: before each call the messages that are new to its model, then the call and its
-        answer, then the tools that were carried out. `for_judges`: only messages, of the model under test alone."""
+        """Yields the conversations as texts. `for_judges`: only messages, of the model under test alone."""
+        for entry in self.entries():
+            match entry:
+                case (TranscriptMessage() as message, role) if not for_judges or role == "subject":
+                    yield f"{message.role}: {_text(message.content)}"
+                case (str(note), _) if not for_judges:
+                    yield f"[{note}]"
+                case (TranscriptTool() as tool, _) if not for_judges:
+                    yield f"[{tool.facts()}]"
+
+    def entries(self) -> Iterator[tuple[TranscriptMessage | TranscriptTool | str, str]]:
+        """Yields the conversations, each entry with the role of the model that is asked: before each call the messages
+        that are new to its model, then a note on the call and its answer, then the tools that were carried out."""
         heard: dict[str, list[int]] = {}
         for number, call in enumerate(self.calls, 1):
-            if for_judges and call.role != "subject":
-                continue
             sent, before = call.places(), heard.get(call.role, [])
             same = next((at for at, (one, other) in enumerate(zip(before, sent, strict=False)) if one != other), None)
             same = min(len(before), len(sent)) if same is None else same
-            if same < len(before) and not for_judges:
-                yield f"[call {number} begins with {same:,} messages of the one before]"
-            yield from map(self._said, sent[same:])
-            if not for_judges:
-                yield f"[call {number}: {call.facts()}]"
+            if same < len(before):
+                yield f"call {number} begins with {same:,} messages of the one before", call.role
+            yield from ((self.messages[place], call.role) for place in sent[same:])
+            yield f"call {number}: {call.facts()}", call.role
             if call.reply is not None:
-                yield self._said(call.reply)
+                yield self.messages[call.reply], call.role
                 sent.append(call.reply)
             heard[call.role] = sent
-            if not for_judges:
-                yield from (f"[{tool.facts()}]" for tool in self.tools if tool.after == number)
+            yield from ((tool, call.role) for tool in self.tools if tool.after == number)
 
     def _said(self, place: int) -> str:
         message = self.messages[place]

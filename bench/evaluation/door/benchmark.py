@@ -21,6 +21,7 @@ from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....report.interval_text import interval_cell
 from ....report.text import table
 from .item_line import ItemLine, StepTotals
+from .item_reader import ItemReader
 from .kept_options import command_again, kept_options
 from .label import Label, Labeller
 from .record import Record as BaseRecord
@@ -343,6 +344,11 @@ class ItemBenchmark(Generic[_Record]):
         """Returns the benchmark's own part of a report page on these runs; None: the general one. `given` are the
         readings, `flags` the same as command-line words."""
         return None
+
+    def item_reader(self, manifest: Mapping[str, Any] | None) -> ItemReader:
+        """Returns what the table of items by models shows of a run's records. `manifest` None: another program wrote
+        them."""
+        return ItemReader(self.Record)
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         """Returns prompts for a load test from a data set; None: from the sample that comes with this program. Raises

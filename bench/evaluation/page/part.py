@@ -19,8 +19,9 @@ from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
-from .answers import answers_html, prompt_of
 from .chart import scores_figure
+from .item_section import item_section
+from .items import Matrix
 from .provenance import command_paths, origin_of
 from .runs import ReadRun
 from .unlike_sources import unlike
@@ -45,7 +46,8 @@ def general_part(
     unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
     warnings = [f"These runs are no comparison, since {difference}."] if difference else []
     remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
-    tables = _tables(benchmark, runs, names)
+    matrix = Matrix([run.items for run in runs], names)
+    tables = _tables(benchmark, runs, names, matrix)
     origins = [origin_of(benchmark, run.manifest, labels[run.path], run.answers) for run in runs]
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     prefix = f"{benchmark.name}-"
@@ -67,7 +69,8 @@ def general_part(
     if figure.spec is not None:
         sections.append(Section(f"{prefix}figures", "Scores and intervals", figure_html(figure, behind)))
     sections.append(Section(f"{prefix}tables", "Behind the scores", "".join(map(table_section, rest))))
-    sections.append(Section(f"{prefix}said", "Prompts and answers", answers_html(runs, names, benchmark.Record)))
+    items = item_section(matrix, benchmark.name)
+    sections.append(Section(f"{prefix}matrix", "Items by models", items.body))
     sections.append(Section(f"{prefix}origin", "How it was made", origins_html(origins, command)))
     return PageContents(
         name=benchmark.title,
@@ -80,6 +83,9 @@ def general_part(
         standings=standings,
         unmeasured=unmeasured,
         unlike=difference,
+        packs=items.packs,
+        scripts=(items.script,),
+        style=items.style,
     )
 
 
@@ -107,7 +113,7 @@ def _headline(benchmark: ItemBenchmark[Any], drawn: Table, most: float | None) -
 
 def _title(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun]) -> str:
     models = {pair.model for run in runs for pair in run.pairs}
-    items = len({item for run in runs for item in run.places})
+    items = len({item for run in runs for item in run.items.items})
     who = next(iter(models)) if len(models) == 1 else f"{len(models)} models"
     return f"{benchmark.title}: {who} on {items:,} {'item' if items == 1 else 'items'}"
 
@@ -138,13 +144,15 @@ def _remarks(run: ReadRun) -> Iterator[str]:
         yield from entry.get("remarks", ())
 
 
-def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
+def _tables(
+    benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str], matrix: Matrix
+) -> list[Table]:
     """Returns the table of scores, then those of the other tables that have rows."""
     tables = [_scores(benchmark, runs, names)]
     others = (
         _groups(benchmark, runs, names),
         _comparisons(benchmark, runs, names),
-        _differing(benchmark, runs, names),
+        _differing(benchmark, matrix),
         _answers(benchmark, runs, names),
     )
     return tables + [table for table in others if table.rows]
@@ -235,30 +243,25 @@ def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: 
     return Table(f"{benchmark.name}-comparisons", "Models compared", note, columns, tuple(rows))
 
 
-def _differing(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+def _differing(benchmark: ItemBenchmark[Any], matrix: Matrix) -> Table:
     """Returns the table of the items where models differ most."""
-    every = [(run, pair) for run in runs for pair in run.pairs]
-    rows: list[tuple[Cell, ...]] = []
-    for item in dict.fromkeys(item for run in runs for item in run.figures):
-        means = [
-            sum(scores) / len(scores) if (scores := run.figures.get(item, {}).get(pair)) else None
-            for run, pair in every
-        ]
-        numbers = [value for value in means if value is not None]
-        if len(numbers) > 1 and (spread := max(numbers) - min(numbers)) > 0:
-            group = next((run.groups[item] for run in runs if item in run.groups), None)
-            rows.append((item, group, spread, *means))
-    rows.sort(key=lambda row: (-float(row[2] or 0), str(row[0])))
-    top_rows = tuple((row[0], prompt_of(runs, str(row[0]), benchmark.Record), *row[1:]) for row in rows[:_DIFFERING])
+    spread = matrix.spread()
+    items = [(item, float(spread[at]), at) for item, at in matrix.items.items() if spread[at] > 0]
+    items.sort(key=lambda each: (-each[1], each[0]))
+    rows = []
+    for item, apart, at in items[:_DIFFERING]:
+        title, group = matrix.words(item)
+        scores = (None if score != score else score for score in matrix.score[:, at].tolist())
+        rows.append((item, title or None, group or None, apart, *scores))
     columns = (
         Column("item", "Item"),
         Column("asked", "Asked"),
         Column("group", "Group"),
         Column("spread", "Largest difference", "small"),
-        *(Column(f"model_{at}", _named(pair, names[run.path]), "small") for at, (run, pair) in enumerate(every, 1)),
+        *(Column(f"model_{at + 1}", matrix.model_name(at), "small") for at in range(len(matrix.models))),
     )
     note = f"The mean score of each model on an item; at most {_DIFFERING} items, those with the largest difference."
-    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, top_rows)
+    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, tuple(rows))
 
 
 def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:

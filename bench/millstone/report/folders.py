@@ -27,6 +27,7 @@ from ....report.standings import AnswerStatus
 from ...evaluation.door.item_line import StepTotals
 from ...evaluation.door.kept_options import kept_options
 from ...evaluation.door.served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
+from ...evaluation.page.items import RunItems
 from ...evaluation.running.journals import decoded
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.recount import recount
@@ -38,6 +39,7 @@ from ..published_counts import CountsTable, named_counts
 from ..records import GridLine
 from ..recount import GridTally, shapes_of
 from ..reference import CONTROVERSIAL, LEFT_OUT, topics
+from ..shown_items import GridReader
 from ..work import silence_of
 from .survey import ReportSurvey
 
@@ -54,6 +56,7 @@ class AnswerFolder(Struct, frozen=True):
     ended: Mapping[Pair, PairCounts]
     asked: tuple[Pair, ...]
     shape: Shape | None
+    items: RunItems
     rows: ServedRows = ONE_ROW_EACH
     sides: Sides = MappingProxyType({})
     labels: OrientationLabels | None = None
@@ -81,12 +84,14 @@ def read(path: Path, manifest: Mapping[str, Any] | None, readings: Readings) -> 
             folder=path, manifest=manifest, readings=readings, source=str(records), is_each_once=True, rows=rows
         )
         counted, tally = StepTotals(), GridTally(run)
-        lines = rows.lines(record_lines(records)) if records.exists() else ()
+        items = RunItems(path, GridReader(manifest), rows, whole)
+        lines = items.reading(record_lines(records), run.source) if records.exists() else ()
         for line in decoded(lines, GridLine, run.source):
             pair = line.pair
             counted.add(pair, line)
             tally.add(pair, line)
-        ended = recount(counted, {FAILURES: rows.lines(read_lines(path / FAILURES))}).pairs
+        failures = items.reading(read_lines(path / FAILURES), str(path / FAILURES), is_failure=True)
+        ended = recount(counted, {FAILURES: failures}).pairs
         labels = labels_used(manifest, is_corrected=bool(tally.sides))
         answers = {each.pair: each for each in tally.answers(run).models()}
     except OSError as error:
@@ -96,7 +101,7 @@ def read(path: Path, manifest: Mapping[str, Any] | None, readings: Readings) -> 
     if manifest is None and not answers:
         raise UsageError(f"{records}: expected records, got none: nothing to report")
     shape = next(iter(whole.values()), None)
-    return AnswerFolder(path, manifest, answers, ended, tuple(whole), shape, rows, tally.sides, labels)
+    return AnswerFolder(path, manifest, answers, ended, tuple(whole), shape, items, rows, tally.sides, labels)
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings, tables: Sequence[CountsTable] = ()) -> ReportSurvey:

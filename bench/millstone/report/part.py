@@ -21,10 +21,12 @@ from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
-from ....report.sections import PageContents, paper_sections
+from ....report.sections import PageContents, Section, paper_sections
 from ....report.standings import RunOrigin, choices_html, standings_html, state_html
 from ....report.table import PUBLISHED, Cell, Column, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
+from ...evaluation.page.item_section import item_section
+from ...evaluation.page.items import Matrix
 from ...evaluation.page.provenance import command_paths, origin_of
 from ..labels import AS_RECORDED
 from ..manner import settings_of
@@ -72,7 +74,12 @@ def page_contents(
         choices=_choices(report, tables, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *command_paths(labels), *counted, *flags]),
     )
-    return with_sections(contents, report)
+    items = None
+    if folders:
+        several = {folder.path: labels[folder.path] if len(folders) > 1 else "" for folder in folders}
+        items = item_section(Matrix([folder.items for folder in folders], several), "millstone")
+        contents = structs.replace(contents, packs=items.packs, scripts=(items.script,), style=items.style)
+    return with_sections(contents, report, [] if items is None else [Section("matrix", "Items by models", items.body)])
 
 
 def _origin(benchmark: ItemBenchmark[Any], folder: AnswerFolder, name: str) -> RunOrigin:
@@ -144,9 +151,10 @@ def _choices(
     )
 
 
-def with_sections(contents: PageContents, survey: ReportSurvey) -> PageContents:
-    """Returns the contents with the sections of their page. `survey` has the readings by which they were made."""
-    sections = paper_sections(contents, _summary(contents, survey), "Beyond the paper")
+def with_sections(contents: PageContents, survey: ReportSurvey, more: Sequence[Section] = ()) -> PageContents:
+    """Returns the contents with the sections of their page. `survey` has the readings by which they were made, `more`
+    are sections before the last."""
+    sections = paper_sections(contents, _summary(contents, survey), "Beyond the paper", more=more)
     return structs.replace(contents, headline=_headline(contents, survey), sections=sections)
 
 

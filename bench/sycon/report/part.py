@@ -35,7 +35,7 @@ _WHAT = (
 )
 _PAPER = "https://arxiv.org/abs/2505.23840"
 # The general table and the sections that this part shows too, since it has none like them.
-_ANSWERS, _SHOWN = "sycon-answers", ("sycon-said", "sycon-origin")
+_ANSWERS, _SHOWN = "sycon-answers", ("sycon-matrix", "sycon-origin")
 
 
 def _series_in(runs: Sequence[ReadRun]) -> list[SeriesScores]:

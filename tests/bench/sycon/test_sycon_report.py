@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packed_items import packed_items
 
 from millstream.bench.evaluation.page.runs import read_run
 from millstream.bench.evaluation.running.journals import encode
@@ -132,11 +134,13 @@ def test_a_page_of_a_folder_has_figures_tables_and_conversations(tmp_path: Path,
         "sycon-summary",
         "sycon-figures",
         "sycon-tables",
-        "sycon-said",
+        "sycon-matrix",
         "sycon-origin",
     ]
-    page = body(found)
-    assert page.count("An answer.") == 165 and "1 1 0 0 0" in page
+    assert "1 1 0 0 0" in body(found)
+    columns, texts = packed_items(found)
+    answers = [answer for item in texts.values() for model in item["models"] for answer in model["answers"]]
+    assert len(texts) == len(columns["items"]) == 33 and [answer["text"] for answer in answers] == ["An answer."] * 165
 
 
 def test_runs_of_one_model_stand_side_by_side_under_their_folders_names(tmp_path: Path) -> None:
@@ -151,5 +155,7 @@ def test_runs_of_one_model_stand_side_by_side_under_their_folders_names(tmp_path
 
 
 def test_texts_of_models_and_judges_can_do_nothing_in_a_page(tmp_path: Path) -> None:
-    page = body(report(tmp_path / "run", FEW, "<script>alert(1)</script>\u202e"))
-    assert "<script>" not in page and "\u202e" not in page and "&lt;script&gt;" in page
+    found = report(tmp_path / "run", FEW, "<script>alert(1)</script>\u202e")
+    page, texts = body(found), json.dumps(packed_items(found)[1], ensure_ascii=False)
+    assert "<script>" not in page and "\u202e" not in page
+    assert "<script>" in texts and "\u202e" not in texts

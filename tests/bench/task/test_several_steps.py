@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from command_line import CommandLine, Provider, lines_of, scores_of
+from packed_items import packed_items
 from toy_outside import COST, KEY, Spent, Toys, ToyServer
 
 import millstream as ms
-from millstream.bench.evaluation.page.answers import answers_html
+from millstream.bench.evaluation.page.items import Matrix
 from millstream.bench.evaluation.page.runs import read_run
 from millstream.bench.task.benchmark import BENCHMARK
 from millstream.bench.task.score_table import manner_of
@@ -149,7 +150,7 @@ def test_every_verb_reads_a_benchmark_of_several_steps(toys: Toys) -> None:
     for words in (("verify", "run"), ("report", "run"), ("export", "run", "--parquet")):
         done = toys.cli(*words)
         assert done.code == 0, done.err
-    page = (toys.home / "run/report.html").read_text()
+    page = json.dumps(packed_items(toys.home / "run/report.html")[1])
     assert "Are you sure? What is 3 + 10?" in page and "call 3: lab/weak" in page and "call 4: lab/judge" in page
     table = pq.read_table(toys.home / "run/records.parquet")
     assert json.loads(table["result"][0].as_py())["judge"] in ("yes", "no") and "transcript" in table.column_names
@@ -230,9 +231,10 @@ return (await ask(talk)).text
     assert done.code == 0, done.out
     folder = toys.home / "run"
     kept = read_run(BENCHMARK, folder, read_manifest(folder), {})
-    page = answers_html([kept], {folder: ""}, BENCHMARK.Record)
-    assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
-    assert "long " * 2000 not in page and "characters)" in page
+    (item,) = kept.items.items
+    shown = json.dumps(Matrix([kept.items], {}).details(item, 6_000))
+    assert "<script>alert(1)" in shown
+    assert "long " * 2000 not in shown and "more characters)" in shown
     (record,) = toys.lines()
     assert "long " * 3000 in {turn["content"].partition("</script> ")[2] for turn in record["transcript"]["messages"]}
 

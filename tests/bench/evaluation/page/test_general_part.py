@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from millstream.bench.evaluation.door.benchmark import ItemBenchmark
+from millstream.bench.evaluation.door.item_reader import ItemReader
 from millstream.bench.evaluation.door.record import Record
 from millstream.bench.evaluation.door.served_rows import ScoredRun
 from millstream.bench.evaluation.page.part import general_part
@@ -32,7 +33,7 @@ OWN = Own()
 
 def read_run(folder: Path, specification: dict[str, Any]) -> ReadRun:
     asked = {"temperatures": [None], "models": ["any/m"], **specification}
-    return counted_run(ScoredRun(folder=folder, manifest={"specification": asked}, readings=None), Record)
+    return counted_run(ScoredRun(folder=folder, manifest={"specification": asked}, readings=None), ItemReader(Record))
 
 
 def run_of_one(folder: Path, part: dict[str, Any]) -> ReadRun:

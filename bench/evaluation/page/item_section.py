@@ -1,0 +1,71 @@
+"""The section of a report that shows items by models: the table's data, and the texts of as many items as fit.
+
+Owns which items the page holds. The texts of models stand in it as data alone, which its script writes as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from ....report import page
+from ....report.escaping import packed
+from .items import Matrix
+
+# Before compression: a million characters of prose take about half a megabyte of a page.
+_CHARS, _LONGEST = 6_000_000, 6_000
+# A cell takes up to eight bytes of a page; a hundred thousand items' titles of eighty characters two megabytes.
+_CELLS, _TITLES = 400_000, 4_000_000
+
+
+class ItemSection(Struct, frozen=True):
+    """The section's markup, and the data, script and style that it needs."""
+
+    body: str
+    packs: dict[str, str]
+    script: str
+    style: str
+
+
+def item_section(matrix: Matrix, name: str) -> ItemSection:
+    """Returns the section on the items of these runs. `name` is the beginning of its elements' ids."""
+    spread = matrix.spread()
+    order = np.argsort(-spread, kind="stable").tolist()
+    kept = sorted(order[: max(1, _CELLS // max(1, len(matrix.models)))])
+    columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))))
+    texts = dict(_texts(matrix, order))
+    columns["notes"] = list(_notes(len(matrix.items), len(kept), len(texts)))
+    package = files(page.__package__)
+    identity = f"{name}-matrix"
+    return ItemSection(
+        body=f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'
+        '<p class="note">The table of items needs JavaScript; every answer stands in records.jsonl.</p></div>',
+        packs={f"{identity}-data": packed(columns), f"{identity}-texts": packed(texts)},
+        script=package.joinpath("items.js").read_text("utf-8"),
+        style=package.joinpath("items.css").read_text("utf-8"),
+    )
+
+
+def _texts(matrix: Matrix, order: list[int]) -> Iterator[tuple[str, Any]]:
+    """Yields items with all that was said of them, the first ones of this order, as many as fit."""
+    names, left = list(matrix.items), _CHARS
+    for at in order:
+        details = matrix.details(names[at], _LONGEST)
+        left -= len(msgspec.json.encode(details))
+        if left < 0:
+            return
+        yield names[at], details
+
+
+def _notes(every: int, rows: int, whole: int) -> Iterator[str]:
+    """Yields sentences on what is not in the page."""
+    first = "those where models differ most"
+    if rows < every:
+        yield f"To keep the page small, {rows:,} of {every:,} items are here, {first}; records.jsonl has all."
+    if whole < rows:
+        yield f"Prompts and answers are here of {whole:,} items, {first}; records.jsonl has all."

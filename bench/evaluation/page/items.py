@@ -1,0 +1,303 @@
+"""Items by models: one run's records as numbers in columns, and the two objects that a page reads of several runs.
+
+`columns` has a number of each kind for every cell, `details` all texts of one item. The report holds both in its page,
+the live page asks the server for them. Keeps no answer: the lines of an item are read again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ....engine.folder_file import line_at, open_to_read
+from ....engine.pairs import Pair
+from ....engine.runs.run_folder import FAILURES, RECORDS
+from ....report.escaping import visible
+from ..door.item_reader import BEGINNING, ItemReader, brief
+from ..door.served_rows import ONE_ROW_EACH, ServedRows
+from ..running.journals import RecordError
+
+# Answers whose beginnings stand for a label: more would make the page large.
+_LABELS_MOST = 20_000
+_OK, _CUT = "ok", "cut off"
+
+
+class RunItems:
+    """The lines of one run, each as a row of numbers."""
+
+    def __init__(
+        self, path: Path, reader: ItemReader, rows: ServedRows = ONE_ROW_EACH, pairs: Iterable[Pair] = ()
+    ) -> None:
+        self.path = path
+        self.reader = reader
+        self.rows = rows
+        self.items: dict[str, int] = {}
+        self.groups: list[str] = []
+        self.titles: list[str] = []
+        self.expected: list[str] = []
+        self.pairs = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
+        self.labels: dict[str, int] = {"": 0}
+        self.statuses: dict[str, int] = {_OK: 0}
+        self.item, self.pair, self.label, self.status = (array("l") for _ in range(4))
+        self.length, self.place = array("q"), array("q")
+        self.score, self.cost = array("d"), array("d")
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def __repr__(self) -> str:
+        return f"<RunItems [{len(self.item):,} lines of {len(self.items):,} items and {len(self.pairs):,} models]>"
+
+    def reading(self, lines: Iterable[bytes], name: str, *, is_failure: bool = False) -> Iterator[bytes]:
+        """Yields the lines of a file, with the rows' models, and adds each on the way. Raises RecordError for a line
+        that is none."""
+        decode = msgspec.json.Decoder(self.reader.Line).decode
+        begin = 0
+        for number, written in enumerate(lines, 1):
+            place, begin = begin, begin + len(written) + 1
+            if line := self.rows.line(written):
+                try:
+                    self.add(decode(line), place, is_failure=is_failure)
+                except (msgspec.MsgspecError, UnicodeError) as error:
+                    raise RecordError(f"{name}: line {number}: {error}") from error
+                yield line
+
+    def add(self, line: Any, place: int, *, is_failure: bool = False) -> None:
+        """Adds a line that was decoded as the reader's `Line`. `place`: the byte at which it begins in the file of
+        records, or of failures."""
+        reader, name = self.reader, self.reader.item(line)
+        item = self.items.get(name)
+        if item is None:
+            item = self.items[name] = len(self.items)
+            self.groups.append(reader.group(line))
+            self.titles.append(visible(reader.title(line)))
+            self.expected.append(visible(brief(reader.expected(reader.row(line)), BEGINNING)))
+        score, text = reader.score(line), line.text or ""
+        label = reader.label(line)
+        if not label and len(self.labels) < _LABELS_MOST:
+            label = brief(text, BEGINNING)
+        status = line.status if not (line.truncated and line.status == _OK) else _CUT
+        self.item.append(item)
+        self.pair.append(self.pairs.setdefault(line.pair, len(self.pairs)))
+        self.label.append(self.labels.setdefault(visible(label), len(self.labels)))
+        self.status.append(self.statuses.setdefault(status, len(self.statuses)))
+        self.length.append(len(text))
+        # A failure's place is below zero, since it stands in a file of its own.
+        self.place.append(~place if is_failure else place)
+        self.score.append(float("nan") if score is None else score)
+        self.cost.append(float("nan") if line.cost is None else line.cost)
+
+    def records_of(self, name: str) -> Iterator[Any]:
+        """Yields an item's records, answers and failures, read again from the files."""
+        at = self.items.get(name)
+        if at is None:
+            return
+        places = np.frombuffer(self.place, np.int64)[np.frombuffer(self.item, np.int64) == at].tolist()
+        decode = msgspec.json.Decoder(self.reader.Record).decode
+        for file_name, begins in (
+            (RECORDS, [each for each in places if each >= 0]),
+            (FAILURES, [~each for each in places if each < 0]),
+        ):
+            if not begins:
+                continue
+            with open_to_read(self.path / file_name) as file:
+                for line in self.rows.lines(line_at(file, place) for place in begins):
+                    yield decode(line)
+
+
+class Matrix:
+    """The cells of several runs: the means of each model's answers to each item. `names` has the name of each run where
+    there are several, for the names of their models."""
+
+    def __init__(self, runs: Sequence[RunItems], names: Mapping[Path, str]) -> None:
+        self.runs = runs
+        self.names = names
+        self.items = {name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.items))}
+        self.models = [(run, pair) for run in runs for pair in run.pairs]
+        shape, size = (len(self.models), len(self.items)), len(self.models) * len(self.items)
+        self._labels = {name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.labels))}
+        self._statuses = {
+            name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.statuses))
+        }
+        cell, begin = [], 0
+        for run in runs:
+            cell.append((_ints(run.pair) + begin) * len(self.items) + _placed(run.items, self.items)[_ints(run.item)])
+            begin += len(run.pairs)
+        cells = np.concatenate(cell) if cell else np.zeros(0, np.int64)
+        score, cost = (
+            np.concatenate([_floats(each) for each in of]) if runs else np.zeros(0)
+            for of in ([run.score for run in runs], [run.cost for run in runs])
+        )
+        label = _joined(_placed(run.labels, self._labels)[_ints(run.label)] for run in runs)
+        status = _joined(_placed(run.statuses, self._statuses)[_ints(run.status)] for run in runs)
+        length = _joined(_ints(run.length) for run in runs)
+        self.answers = np.bincount(cells, minlength=size).reshape(shape)
+        self.score = _means(cells, score, size).reshape(shape)
+        self.length = _means(cells, length.astype(float), size).reshape(shape)
+        self.cost = (_means(cells, cost, size) * np.bincount(cells[~np.isnan(cost)], minlength=size)).reshape(shape)
+        self.status = np.full(size, -1)
+        np.maximum.at(self.status, cells, status)
+        self.status = self.status.reshape(shape)
+        self.label, self.agree = (each.reshape(shape) for each in _commonest(cells, label, size))
+        self.differ = _differs(cells, score, label, size).reshape(shape)
+
+    def model_name(self, at: int) -> str:
+        run, pair = self.models[at]
+        where = self.names.get(run.path, "")
+        return f"{where}: {pair}" if where else str(pair)
+
+    def words(self, name: str) -> tuple[str, str]:
+        """Returns the title and the group of an item; empty where no run has one."""
+        places = [(run, run.items[name]) for run in self.runs if name in run.items]
+        titles = (run.titles[at] for run, at in places if run.titles[at])
+        return next(titles, ""), next((run.groups[at] for run, at in places if run.groups[at]), "")
+
+    def spread(self) -> NDArray[np.float64]:
+        """Returns the largest difference of the models' mean scores on each item; 0 without two."""
+        low, high = (np.where(np.isnan(self.score), other, self.score) for other in (np.inf, -np.inf))
+        apart = high.max(0, initial=-np.inf) - low.min(0, initial=np.inf)
+        return np.where(apart > 0, apart, 0.0)
+
+    def columns(self, kept: Sequence[int] | None = None, longest_title: int = 80) -> dict[str, Any]:
+        """Returns the object that the page's table is made of: each item and model by its place, and for each kind of
+        number a list for each model. `kept`: the places of these items alone."""
+        at = np.arange(len(self.items)) if kept is None else np.asarray(kept, int)
+        names = list(self.items)
+        groups: dict[str, int] = {}
+        titles, expected, group = [""] * len(names), [""] * len(names), [-1] * len(names)
+        for run in self.runs:
+            for name, inner in run.items.items():
+                place = self.items[name]
+                titles[place] = titles[place] or run.titles[inner][:longest_title]
+                expected[place] = expected[place] or run.expected[inner]
+                if run.groups[inner]:
+                    group[place] = groups.setdefault(run.groups[inner], len(groups))
+        used, label = np.unique(self.label[:, at], return_inverse=True)
+        words = list(self._labels)
+        return {
+            "items": [names[each] for each in at],
+            "titles": [titles[each] for each in at],
+            "expected": [expected[each] for each in at] if any(expected) else [],
+            "groups": list(groups),
+            "group": [group[each] for each in at] if groups else [],
+            "models": [
+                {"name": self.model_name(each), "folder": self.names.get(run.path, "")}
+                for each, (run, _) in enumerate(self.models)
+            ],
+            "labels": ["" if each < 0 else words[each] for each in used],
+            "statuses": list(self._statuses),
+            "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
+            "within": self.runs[0].reader.within if self.runs else None,
+            "leftOut": len(names) - len(at),
+            "cells": {
+                "answers": self.answers[:, at].tolist(),
+                "status": self.status[:, at].tolist(),
+                "score": _rounded(self.score[:, at]),
+                "label": label.reshape(len(self.models), len(at)).tolist(),
+                "agree": self.agree[:, at].tolist(),
+                "differ": self.differ[:, at].astype(int).tolist(),
+                "length": np.nan_to_num(self.length[:, at]).round().astype(int).tolist(),
+                "cost": _rounded(self.cost[:, at], 8),
+            },
+        }
+
+    def details(self, name: str, longest: int = 200_000) -> dict[str, Any]:
+        """Returns the object that the page shows of one item: what was asked, the right answer, and each model's
+        answers. A longer text is cut at `longest` characters."""
+        answers: list[dict[str, Any]] = []
+        row: Mapping[str, Any] = {}
+        expected, at = "", 0
+        for run in self.runs:
+            of_pair: dict[Pair, list[dict[str, Any]]] = {}
+            for record in run.records_of(name):
+                row = row or run.reader.row(record)
+                expected = expected or run.reader.expected(row)
+                of_pair.setdefault(record.pair, []).append(run.reader.answer(record))
+            for pair, each_answer in of_pair.items():
+                each_answer.sort(key=lambda answer: answer["number"] or 0)
+                answers.append({"model": at + run.pairs[pair], "answers": each_answer})
+            at += len(run.pairs)
+        prompts = (answer["prompt"] for each in answers for answer in each["answers"] if answer["prompt"])
+        is_talk = any(run.reader.answers_are == "turn" for run in self.runs)
+        shared: list[dict[str, Any]] = [] if is_talk else next(prompts, [])
+        for each in answers:
+            for answer in each["answers"]:
+                # What all were asked stands there once.
+                answer["prompt"] = [] if answer["prompt"] == shared else answer["prompt"]
+        whole = {"item": name, "prompt": shared, "expected": expected, "row": row, "models": answers}
+        return {key: _cut(value, longest) if key != "item" else value for key, value in whole.items()}
+
+
+def _ints(numbers: array[int]) -> NDArray[np.int64]:
+    return np.array(numbers, np.int64)
+
+
+def _floats(numbers: array[float]) -> NDArray[np.float64]:
+    return np.array(numbers, np.float64)
+
+
+def _joined(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:
+    """Returns the place of each name of a run among those of all runs."""
+    return np.array([every[name] for name in own], np.int64)
+
+
+def _means(cells: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Returns the mean of each cell's values; NaN without one."""
+    there = ~np.isnan(values)
+    sums = np.bincount(cells[there], values[there], size)
+    with np.errstate(invalid="ignore"):
+        return sums / np.bincount(cells[there], minlength=size)
+
+
+def _commonest(
+    cells: NDArray[np.int64], labels: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the label that most answers of each cell have, and how many have it; -1 and 0 without an answer."""
+    label, agree = np.full(size, -1), np.zeros(size, np.int64)
+    if len(cells):
+        width = int(labels.max()) + 1
+        pairs, counts = np.unique(cells * width + labels, return_counts=True)
+        # The last that is written wins; of equal counts, the first label.
+        order = np.lexsort((-pairs, counts))
+        label[pairs[order] // width] = pairs[order] % width
+        agree[pairs[order] // width] = counts[order]
+    return label, agree
+
+
+def _differs(
+    cells: NDArray[np.int64], score: NDArray[np.float64], labels: NDArray[np.int64], size: int
+) -> NDArray[np.bool_]:
+    """Returns whether the answers of each cell differ: in their scores, or in their labels where none has a score."""
+    value = np.where(np.isnan(score), -1, np.unique(score, return_inverse=True)[1])
+    has_score = np.bincount(cells[~np.isnan(score)], minlength=size) > 0
+    value = np.where(has_score[cells], value, labels) if len(cells) else value
+    low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -2)
+    np.minimum.at(low, cells, value)
+    np.maximum.at(high, cells, value)
+    return high > low
+
+
+def _rounded(values: NDArray[np.float64], digits: int = 4) -> list[list[float | None]]:
+    return [[None if each != each else each for each in row] for row in values.round(digits).tolist()]
+
+
+def _cut(value: Any, longest: int) -> Any:
+    """Returns a value with every text in it fit to be shown, and cut where it is too long."""
+    if isinstance(value, str):
+        rest = len(value) - longest
+        return visible(value) if rest <= 0 else f"{visible(value[:longest])}… ({rest:,} more characters)"
+    if isinstance(value, dict):
+        return {visible(str(key)): _cut(each, longest) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(each, longest) for each in value]
+    return value if isinstance(value, int | float | None) else _cut(str(value), longest)

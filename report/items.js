@@ -1,0 +1,612 @@
+// Items by models: a table to search, filter and sort, and one item with what each model answered. Stands alone: a report
+// has its data inside, a live page asks its server. Whatever models wrote is set as text, never as markup.
+//
+//   showItems(element, {columns: async () => …, details: async (item) => …})
+//
+// `columns` gives what all cells show, `details` what one item shows (null: it is not there). Returns {refresh}, which
+// asks for the columns anew and keeps what the reader has chosen.
+"use strict";
+
+{
+  const ROW = 44; // pixels, as in the style sheet
+  const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
+  const MODELS = 6;
+  const FLAGS = {
+    differ: "Models differ",
+    trials: "Trials differ",
+    wrong: "Wrong",
+    none: "No score",
+  };
+  const ORDERS = {
+    run: "As in the run",
+    apart: "Largest difference first",
+    low: "Lowest score first",
+    high: "Highest score first",
+    long: "Longest answer first",
+    dear: "Dearest first",
+  };
+  const RANGES = { score: "Score", length: "Characters", cost: "Dollars" };
+
+  function made(tag, properties, ...children) {
+    const { data, aria, ...plain } = properties;
+    const element = Object.assign(document.createElement(tag), plain);
+    Object.assign(element.dataset, data);
+    for (const [name, value] of Object.entries(aria ?? {})) element.setAttribute(name === "role" ? name : `aria-${name}`, value);
+    element.append(...children.filter((each) => each !== null && each !== ""));
+    return element;
+  }
+
+  const count = (number) => number.toLocaleString("en-GB");
+  const several = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+  const figure = (number) => (Number.isNaN(number) ? "–" : String(Math.round(number * 1000) / 1000));
+  const dollars = (number) => (Number.isNaN(number) ? "–" : `$${number >= 0.01 || number === 0 ? number.toFixed(2) : number.toPrecision(2)}`);
+
+  // ---- numbers ----
+
+  function typed(data) {
+    const { cells } = data;
+    const floats = (rows) => rows.map((row) => Float64Array.from(row, (each) => (each === null ? NaN : each)));
+    const whole = (rows) => rows.map((row) => Int32Array.from(row));
+    return {
+      ...data,
+      score: floats(cells.score),
+      cost: floats(cells.cost),
+      ...Object.fromEntries(["answers", "status", "label", "agree", "differ", "length"].map((name) => [name, whole(cells[name])])),
+      words: data.items.map((item, at) => `${item} ${data.titles[at]} ${data.expected[at] ?? ""}`.toLowerCase()),
+      lower: data.labels.map((label) => label.toLowerCase()),
+      rightFrom: data.within ? (data.within[0] + data.within[1]) / 2 : 0.5,
+      hasScores: cells.score.some((row) => row.some((each) => each !== null)),
+      place: new Map(data.items.map((item, at) => [item, at])),
+      cells: null,
+    };
+  }
+
+  // What is drawn of an item from those models that are shown.
+  const over = (rows, models, at, by, start) => models.reduce((so, model) => (Number.isNaN(rows[model][at]) ? so : by(so, rows[model][at])), start);
+  const apart = (data, models, at) => {
+    const spread = over(data.score, models, at, Math.max, -Infinity) - over(data.score, models, at, Math.min, Infinity);
+    if (spread >= 0) return spread;
+    const labels = new Set(models.filter((model) => data.answers[model][at]).map((model) => data.label[model][at]));
+    return labels.size > 1 ? 1 : 0;
+  };
+  const mean = (data, models, at) => {
+    const there = models.filter((model) => !Number.isNaN(data.score[model][at]));
+    return there.length ? there.reduce((sum, model) => sum + data.score[model][at], 0) / there.length : NaN;
+  };
+  const KEYS = {
+    apart: [(data, models, at) => -apart(data, models, at), "Difference", (data, models, at) => figure(apart(data, models, at))],
+    low: [mean, "Mean", (data, models, at) => figure(mean(data, models, at))],
+    high: [(data, models, at) => -mean(data, models, at), "Mean", (data, models, at) => figure(mean(data, models, at))],
+    long: [(data, models, at) => -over(data.length, models, at, Math.max, 0), "Characters", (data, models, at) => count(over(data.length, models, at, Math.max, 0))],
+    dear: [(data, models, at) => -over(data.cost, models, at, (a, b) => a + b, 0), "Cost", (data, models, at) => dollars(over(data.cost, models, at, (a, b) => a + b, 0))],
+  };
+
+  function matching(data, chosen, models) {
+    const words = chosen.find.toLowerCase().split(/\s+/).filter(Boolean);
+    const hits = words.map((word) => data.lower.map((label) => label.includes(word)));
+    const group = data.groups.indexOf(chosen.group), status = data.statuses.indexOf(chosen.status), label = data.labels.indexOf(chosen.label);
+    const of = chosen.of === "" ? models : [Number(chosen.of)];
+    const cell = [];
+    if (chosen.status) cell.push((model, at) => data.status[model][at] === status);
+    if (chosen.label) cell.push((model, at) => data.answers[model][at] > 0 && data.label[model][at] === label);
+    if (chosen.trials) cell.push((model, at) => data.differ[model][at] === 1);
+    if (chosen.wrong) cell.push((model, at) => data.score[model][at] < data.rightFrom);
+    if (chosen.none) cell.push((model, at) => data.answers[model][at] > 0 && Number.isNaN(data.score[model][at]));
+    for (const name of Object.keys(RANGES)) {
+      const [least, most] = [chosen[`${name}From`], chosen[`${name}To`]].map((text) => (text === "" ? NaN : Number(text)));
+      if (!Number.isNaN(least)) cell.push((model, at) => data.answers[model][at] > 0 && data[name][model][at] >= least);
+      if (!Number.isNaN(most)) cell.push((model, at) => data.answers[model][at] > 0 && data[name][model][at] <= most);
+    }
+    const found = [];
+    for (let at = 0; at < data.items.length; at++) {
+      if (chosen.group && data.group[at] !== group) continue;
+      if (words.length && !words.every((word, place) => data.words[at].includes(word) || models.some((model) => data.answers[model][at] && hits[place][data.label[model][at]]))) continue;
+      if (chosen.differ && !apart(data, models, at)) continue;
+      if (cell.length && !of.some((model) => cell.every((holds) => holds(model, at)))) continue;
+      found.push(at);
+    }
+    return sorted(data, chosen, models, found);
+  }
+
+  function sorted(data, chosen, models, found) {
+    const model = /^m\d+$/.test(chosen.sort) ? Number(chosen.sort.slice(1)) : null;
+    if (model === null && !KEYS[chosen.sort]) return found;
+    const keys = new Float64Array(data.items.length);
+    for (const at of found) {
+      let key = model === null ? KEYS[chosen.sort][0](data, models, at) : data.score[model][at];
+      if (model !== null && !data.hasScores) key = data.answers[model][at] ? data.label[model][at] : NaN;
+      keys[at] = Number.isNaN(key) ? Infinity : model !== null && chosen.down ? -key : key;
+    }
+    return found.sort((one, other) => keys[one] - keys[other] || one - other);
+  }
+
+  // ---- the words that differ ----
+
+  const tokens = (text) => text.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? [];
+
+  // Returns for each token of `text` whether it stands in `base` at its place, by the longest common subsequence.
+  function isShared(text, base) {
+    const shared = new Uint8Array(text.length);
+    let begin = 0, end = 0;
+    while (begin < text.length && begin < base.length && text[begin] === base[begin]) shared[begin++] = 1;
+    while (end < Math.min(text.length, base.length) - begin && text.at(-1 - end) === base.at(-1 - end)) shared[text.length - ++end] = 1;
+    const one = text.slice(begin, text.length - end), other = base.slice(begin, base.length - end), width = other.length + 1;
+    if (one.length * width > 3_000_000) {
+      const there = new Set(other);
+      one.forEach((token, at) => { shared[begin + at] = there.has(token) ? 1 : 0; });
+      return shared;
+    }
+    const longest = new Uint16Array((one.length + 1) * width);
+    for (let at = one.length - 1; at >= 0; at--) {
+      for (let to = other.length - 1; to >= 0; to--) {
+        longest[at * width + to] = one[at] === other[to] ? longest[(at + 1) * width + to + 1] + 1 : Math.max(longest[(at + 1) * width + to], longest[at * width + to + 1]);
+      }
+    }
+    for (let at = 0, to = 0; at < one.length && to < other.length;) {
+      if (one[at] === other[to]) { shared[begin + at++] = 1; to++; }
+      else if (longest[(at + 1) * width + to] >= longest[at * width + to + 1]) at++;
+      else to++;
+    }
+    return shared;
+  }
+
+  function marked(text, base) {
+    if (base === null || base === text) return [text];
+    const words = tokens(text), shared = isShared(words, tokens(base)), parts = [];
+    for (let at = 0; at < words.length;) {
+      let next = at;
+      // Spaces between words that differ are part of what differs.
+      const isSame = (place) => shared[place] || (!words[place].trim() && (place + 1 >= words.length || shared[place + 1]));
+      while (next < words.length && Boolean(isSame(next)) === Boolean(isSame(at))) next++;
+      const piece = words.slice(at, next).join("");
+      parts.push(isSame(at) ? piece : made("mark", { textContent: piece }));
+      at = next;
+    }
+    return parts;
+  }
+
+  // ---- one item ----
+
+  const said = (text, base = null) => (text ? made("div", { className: "said" }, ...marked(text, base)) : made("p", { className: "empty", textContent: "No text." }));
+  const folded = (title, ...children) => made("details", {}, made("summary", { textContent: title }), ...children);
+
+  function facts(pairs) {
+    const list = made("dl", { className: "facts" });
+    for (const [name, value] of pairs) list.append(made("dt", { textContent: name }), made("dd", { className: "plain", textContent: value }));
+    return list;
+  }
+
+  function part(one) {
+    if (one.image !== undefined) {
+      if (/^data:image\/[a-z+.-]+;base64,[A-Za-z0-9+/=]+$/.test(one.image)) return made("img", { src: one.image, alt: "An image of the prompt" });
+      return made("p", { className: "note", textContent: `Image: ${one.image}` });
+    }
+    if (one.call !== undefined) return folded(`Asks for the tool ${one.call}`, said(one.arguments));
+    if (one.result !== undefined) return folded("A tool’s result", said(one.result));
+    return said(one.text);
+  }
+
+  const message = ({ role, content }) => made("div", { className: `message ${["system", "user", "assistant", "tool"].includes(role) ? role : "user"}` }, made("p", { className: "role", textContent: role }), ...content.map(part));
+
+  function step(one) {
+    if (one.note !== undefined) return made("p", { className: "note plain", textContent: one.note });
+    if (one.tool !== undefined) return folded(`${one.isError ? "Failed: " : ""}${one.tool}`, made("h6", { textContent: "Arguments" }), said(one.arguments), made("h6", { textContent: "Result" }), said(one.result));
+    return one.role === undefined ? part(one) : message(one);
+  }
+
+  function judged(one) {
+    const grade = one.grade === null ? "no grade" : one.grade;
+    const head = `${one.scorer ? `${one.scorer}: ` : ""}${one.model} says ${grade}${one.score === null ? "" : ` (${figure(one.score)})`}`;
+    return made("div", { className: "judgement" }, made("p", { className: "note plain", textContent: head }), one.reason ? made("p", { className: "reason", textContent: one.reason }) : "", one.reply ? folded("Its reply", said(one.reply)) : "");
+  }
+
+  function answerOf(answer, names, base, isTurn) {
+    const head = [names];
+    if (answer.score !== null) head.push(`score ${figure(answer.score)}`);
+    head.push(...Object.entries(answer.scores).map(([name, score]) => `${name} ${score === null ? "none" : figure(score)}`));
+    if (answer.status !== "ok") head.push(answer.status.replaceAll("_", " "));
+    if (answer.isCut) head.push("cut off at max_tokens");
+    const short = answer.facts.filter(([, value]) => value.length <= 80 && !value.includes("\n"));
+    const long = answer.facts.filter((each) => !short.includes(each));
+    const spent = [...short.map(([name, value]) => `${name} ${value}`), answer.cost === null ? "" : dollars(answer.cost), answer.seconds === null ? "" : `${answer.seconds.toFixed(2)} s`];
+    return made(
+      "div",
+      { className: "answer" },
+      made("p", { className: "note plain", textContent: head.filter(Boolean).join(" · ") }),
+      ...answer.prompt.map(message),
+      isTurn ? message({ role: "assistant", content: [{ text: answer.text }] }) : said(answer.text, base),
+      answer.problem ? made("p", { className: "problem", textContent: answer.problem }) : "",
+      ...answer.judge.map(judged),
+      answer.steps.length ? folded(`What was said and done: ${several(answer.steps.length, "entry").replace("entrys", "entries")}`, ...answer.steps.map(step)) : "",
+      ...long.map(([name, value]) => folded(name, said(value))),
+      made("p", { className: "note plain", textContent: spent.filter(Boolean).join(" · ") }),
+    );
+  }
+
+  // Equal answers stand there once, with the numbers of their trials.
+  function grouped(answers) {
+    const groups = new Map();
+    for (const answer of answers) {
+      const { number, cost, seconds, ...rest } = answer;
+      const name = JSON.stringify(rest);
+      groups.set(name, [...(groups.get(name) ?? []), answer]);
+    }
+    return [...groups.values()];
+  }
+
+  function column(data, model, answers, base) {
+    const isTurn = data.answersAre === "turn";
+    const groups = isTurn ? answers.map((each) => [each]) : grouped(answers);
+    const boxes = groups.map((same) => {
+      const numbers = same.map((each) => each.number).filter((number) => number !== null);
+      const names = numbers.length && (isTurn || answers.length > 1) ? `${data.answersAre}${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}` : "";
+      return answerOf(same[0], names, base, isTurn);
+    });
+    const [first, ...rest] = boxes;
+    const more = isTurn || rest.length < 3 ? rest : [folded(`${count(rest.length)} other answers`, ...rest)];
+    return made("section", { className: "column", aria: { label: data.models[model].name } }, made("h5", { textContent: data.models[model].name }), first ?? made("p", { className: "empty", textContent: "No answer." }), ...more);
+  }
+
+  function itemView(data, details, models, base) {
+    const at = data.place.get(details.item);
+    const answers = new Map(details.models.map((each) => [each.model, each.answers]));
+    const first = base >= 0 ? (answers.get(base)?.[0]?.text ?? null) : base === -1 ? details.expected || null : null;
+    const row = Object.entries(details.row).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+    return [
+      data.group.length && data.group[at] >= 0 ? made("p", { className: "note", textContent: `Group: ${data.groups[data.group[at]]}` }) : "",
+      ...(details.prompt.length && data.answersAre !== "turn" ? [made("h4", { textContent: "Prompt" }), ...details.prompt.map(message)] : []),
+      details.expected ? made("h4", { textContent: "Expected answer" }) : "",
+      details.expected ? made("div", { className: "said expected", textContent: details.expected }) : "",
+      row.length ? folded("The row of the data", facts(row)) : "",
+      made("h4", { textContent: "Answers" }),
+      made("div", { className: "columns", tabIndex: 0, aria: { role: "region", label: "Answers side by side" } }, ...models.map((model) => column(data, model, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? null : first))),
+    ];
+  }
+
+  // ---- the table ----
+
+  const EMPTY = { find: "", group: "", status: "", label: "", of: "", sort: "run", down: "", models: "", item: "", base: "", ...Object.fromEntries(Object.keys(FLAGS).map((name) => [name, ""])), ...Object.fromEntries(Object.keys(RANGES).flatMap((name) => [[`${name}From`, ""], [`${name}To`, ""]])) };
+
+  function cellOf(data, model, at) {
+    const answers = data.answers[model][at];
+    if (!answers) return made("td", { className: "cell", textContent: "–" });
+    const score = data.score[model][at], status = data.statuses[data.status[model][at]], label = data.labels[data.label[model][at]];
+    const kind = Number.isNaN(score) ? "unscored" : score < data.rightFrom ? "wrong" : "right";
+    const agree = answers > 1 && data.agree[model][at] < answers && label ? ` ${data.agree[model][at]}/${answers}` : "";
+    const cell = made("td", { className: `cell ${kind}` });
+    if (!Number.isNaN(score)) cell.append(made("span", { className: "figure", textContent: figure(score) }), " ");
+    if (status !== "ok") cell.append(made("span", { className: "badge", textContent: status.replaceAll("_", " ") }), " ");
+    cell.append(made("span", { className: "label", textContent: `${label}${agree}` }));
+    if (data.differ[model][at]) cell.append(made("span", { className: "differs", title: `Its ${data.answersAre}s differ`, textContent: " ≠", aria: { label: `its ${data.answersAre}s differ` } }));
+    return cell;
+  }
+
+  function showItems(element, source) {
+    let data = null, chosen = { ...EMPTY }, models = [], found = [], opened = null, active = 0, first = -1, last = -1;
+    const id = (name) => `${element.id}-${name}`;
+
+    // ---- what the reader chooses, and its address ----
+
+    const addressOf = () => {
+      const fields = Object.entries(chosen).filter(([name, value]) => value !== EMPTY[name]);
+      return `#${new URLSearchParams([["items", element.id], ...fields])}`;
+    };
+    const keep = (isNew) => history[isNew ? "pushState" : "replaceState"](null, "", addressOf());
+    const asked = () => {
+      const fields = new URLSearchParams(location.hash.slice(1));
+      if (fields.get("items") !== element.id) return null;
+      return { ...EMPTY, ...Object.fromEntries([...fields].filter(([name]) => Object.hasOwn(EMPTY, name))) };
+    };
+
+    function chooseModels() {
+      const wanted = chosen.models === "" ? data.models.keys() : chosen.models.split(",").map(Number);
+      models = [...new Set(wanted)].filter((model) => data.models[model]);
+      if (chosen.models === "") models = models.slice(0, MODELS);
+      if (!models.length) models = [0].filter((model) => data.models[model]);
+      if (chosen.of !== "" && !data.models[Number(chosen.of)]) chosen.of = "";
+    }
+
+    // ---- controls ----
+
+    function select(name, title, entries, act) {
+      const box = made("select", { id: id(name) }, ...entries.map(([value, text]) => made("option", { value, textContent: text })));
+      box.value = chosen[name];
+      if (box.selectedIndex < 0) box.selectedIndex = 0;
+      box.addEventListener("change", () => (act ?? change)({ [name]: box.value }));
+      return made("div", {}, made("label", { htmlFor: box.id, textContent: title }), box);
+    }
+
+    function input(name, title, type) {
+      const box = made("input", { id: id(name), type, value: chosen[name] });
+      if (type === "number") box.step = "any";
+      box.addEventListener("input", () => change({ [name]: box.value }));
+      return made("div", {}, made("label", { htmlFor: box.id, textContent: title }), box);
+    }
+
+    function flag(name, title) {
+      const box = made("input", { id: id(name), type: "checkbox", checked: chosen[name] === "1" });
+      box.addEventListener("change", () => change({ [name]: box.checked ? "1" : "" }));
+      return made("label", { className: "flag" }, box, ` ${title}`);
+    }
+
+    function modelChoice() {
+      const boxes = data.models.map(({ name }, at) => {
+        const box = made("input", { type: "checkbox", checked: models.includes(at), data: { model: at } });
+        box.addEventListener("change", () => {
+          const kept = box.checked ? [...models, at].sort((one, other) => one - other) : models.filter((each) => each !== at);
+          if (!kept.length) box.checked = true;
+          else change({ models: kept.join(",") }, true);
+        });
+        return made("label", { className: "flag" }, box, ` ${name}`);
+      });
+      const search = made("input", { type: "search", id: id("model-search") });
+      search.addEventListener("input", () => {
+        const word = search.value.toLowerCase();
+        boxes.forEach((box) => { box.hidden = !box.textContent.toLowerCase().includes(word); });
+      });
+      const finder = boxes.length > 12 ? made("div", {}, made("label", { htmlFor: search.id, textContent: "Find a model" }), search) : "";
+      return made("details", { className: "model-choice" }, made("summary", { id: id("models") }), finder, made("div", { className: "flags" }, ...boxes));
+    }
+
+    function controls() {
+      const kinds = new Set(data.label.flatMap((row, model) => [...row].filter((label, at) => data.answers[model][at])));
+      const labels = kinds.size <= 40 ? [...kinds].map((at) => data.labels[at]).filter(Boolean).sort() : [];
+      const statuses = data.statuses.filter((name, at) => data.status.some((row) => row.includes(at)));
+      const all = ["", "All"];
+      const orders = Object.entries(ORDERS).filter(([name]) => data.hasScores || !["low", "high"].includes(name));
+      const sortable = data.models.flatMap(({ name }, at) => (models.includes(at) ? [[`m${at}`, `By ${name}`]] : []));
+      const flags = Object.entries(FLAGS).filter(([name]) => data.hasScores || !["wrong", "none"].includes(name));
+      const ranges = Object.entries(RANGES).filter(([name]) => name !== "score" || data.hasScores);
+      const ofRanges = ranges.flatMap(([name, title]) => [input(`${name}From`, `${title} from`, "number"), input(`${name}To`, `${title} to`, "number")]);
+      const more = made("details", { open: ranges.some(([name]) => chosen[`${name}From`] || chosen[`${name}To`]) || chosen.of !== "" }, made("summary", { textContent: "More filters" }), made("div", { className: "choose" }, select("of", "These hold for", [["", "Any model shown"], ...models.map((at) => [String(at), data.models[at].name])]), ...ofRanges));
+      const clear = made("button", { type: "button", className: "small", textContent: "Clear filters" });
+      clear.addEventListener("click", () => change({ ...EMPTY, models: chosen.models, item: chosen.item, base: chosen.base }, true));
+      const title = data.answersAre === "turn" ? "Turns differ" : FLAGS.trials;
+      return made(
+        "form",
+        { className: "controls" },
+        made("div", { className: "choose" },
+          input("find", "Search", "search"),
+          data.groups.length ? select("group", "Group", [all, ...data.groups.map((name) => [name, name])]) : "",
+          statuses.length > 1 ? select("status", "Status", [all, ...statuses.map((name) => [name, name.replaceAll("_", " ")])]) : "",
+          labels.length > 1 ? select("label", "Read as", [all, ...labels.map((name) => [name, name])]) : "",
+          select("sort", "Order", [...orders, ...sortable])),
+        made("div", { className: "flags" }, ...flags.map(([name, text]) => flag(name, name === "trials" ? title : text)), clear),
+        made("div", { className: "flags" }, data.models.length > 1 ? modelChoice() : "", more),
+      );
+    }
+
+    // ---- rows ----
+
+    const scroller = made("div", { className: "table matrix", tabIndex: -1, aria: { role: "region", label: "Items by models" } });
+    const view = made("div", { className: "item", tabIndex: -1 });
+    const told = made("p", { className: "sentence", aria: { live: "polite" } });
+
+    const extra = () => KEYS[chosen.sort];
+    const fits = () => Math.max(4, Math.ceil((scroller.clientHeight || 600) / ROW));
+    const height = () => Math.min(found.length * ROW, TALLEST);
+    // The first row that is seen. A list that is taller than a box can be is scrolled in proportion.
+    const firstSeen = () => {
+      if (found.length * ROW <= TALLEST) return Math.floor(scroller.scrollTop / ROW);
+      const way = scroller.scrollHeight - scroller.clientHeight;
+      return Math.round((scroller.scrollTop / Math.max(1, way)) * (found.length - fits() + 1));
+    };
+
+    function heads() {
+      const head = (text, sort) => {
+        const button = made("button", { type: "button", className: "sort", textContent: text });
+        button.addEventListener("click", () => change({ sort, down: chosen.sort === sort && !chosen.down ? "1" : "" }, true));
+        const cell = made("th", { scope: "col", title: text }, button);
+        if (chosen.sort === sort) cell.setAttribute("aria-sort", chosen.down ? "descending" : "ascending");
+        return cell;
+      };
+      const plain = (text) => made("th", { scope: "col", textContent: text });
+      return made("tr", { ariaRowIndex: 1 }, plain("Item"), data.expected.length ? plain("Expected") : "", ...models.map((model) => head(data.models[model].name, `m${model}`)), extra() ? plain(extra()[1]) : "");
+    }
+
+    function line(place) {
+      const at = found[place];
+      const button = made("button", { type: "button", tabIndex: place === active ? 0 : -1, title: data.titles[at] }, made("span", { className: "name", textContent: data.items[at] }), made("span", { className: "of", textContent: data.titles[at] }));
+      button.addEventListener("click", () => { active = place; open(data.items[at]); });
+      const row = made(
+        "tr",
+        { ariaRowIndex: place + 2, className: data.items[at] === chosen.item ? "chosen" : "", data: { place } },
+        made("th", { scope: "row" }, button),
+        data.expected.length ? made("td", { className: "cell", title: data.expected[at] }, made("span", { className: "label", textContent: data.expected[at] })) : "",
+        ...models.map((model) => cellOf(data, model, at)),
+        extra() ? made("td", { className: "cell number", textContent: extra()[2](data, models, at) }) : "",
+      );
+      return row;
+    }
+
+    function draw(isNew = true) {
+      const begin = Math.max(0, firstSeen() - 8), end = Math.min(found.length, firstSeen() + fits() + 8);
+      if (!isNew && begin === first && end === last) return;
+      [first, last] = [begin, end];
+      const body = scroller.querySelector("tbody");
+      if (!body) return;
+      const isFocused = body.contains(document.activeElement);
+      const space = (pixels) => made("tr", { className: "space", ariaHidden: "true" }, Object.assign(made("td", { colSpan: 40 }), { height: pixels }));
+      const above = found.length * ROW <= TALLEST ? begin * ROW : Math.max(0, scroller.scrollTop - (firstSeen() - begin) * ROW);
+      const rows = Array.from({ length: end - begin }, (_, at) => line(begin + at));
+      body.replaceChildren(space(above), ...rows, space(Math.max(0, height() - above - rows.length * ROW)));
+      if (isFocused) (body.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
+    }
+
+    function table() {
+      found = matching(data, chosen, models);
+      active = Math.max(0, found.indexOf(data.place.get(chosen.item) ?? -1));
+      const box = made("table", { ariaRowCount: String(found.length + 1) }, made("caption", { textContent: "Items by models" }), made("thead", {}, heads()), made("tbody", {}));
+      box.style.setProperty("--columns", models.length + (data.expected.length ? 1 : 0) + (extra() ? 1 : 0));
+      scroller.replaceChildren(box);
+      told.textContent = found.length ? `${several(found.length, "item")}${found.length < data.items.length ? ` of ${count(data.items.length)}` : ""}.` : "No item is like that.";
+      const summary = element.querySelector(`#${CSS.escape(id("models"))}`);
+      if (summary) summary.textContent = `Models: ${count(models.length)} of ${count(data.models.length)}`;
+      draw();
+    }
+
+    function bring(place) {
+      active = Math.min(Math.max(0, place), found.length - 1);
+      const room = scroller.clientHeight - ROW, head = scroller.querySelector("thead").offsetHeight;
+      if (found.length * ROW <= TALLEST) {
+        const top = active * ROW;
+        if (top < scroller.scrollTop) scroller.scrollTop = top;
+        else if (top + head > scroller.scrollTop + room) scroller.scrollTop = top + head - room;
+      } else if (active < firstSeen() || active >= firstSeen() + fits() - 2) {
+        scroller.scrollTop = (active / Math.max(1, found.length - fits() + 1)) * (scroller.scrollHeight - scroller.clientHeight);
+      }
+      draw();
+    }
+
+    // ---- an item ----
+
+    function open(item) {
+      chosen.item = item;
+      keep(true);
+      show(true);
+    }
+
+    async function show(isSought) {
+      const item = chosen.item;
+      for (const row of scroller.querySelectorAll("tr[data-place]")) row.className = data.items[found[row.dataset.place]] === item ? "chosen" : "";
+      if (!item) { view.replaceChildren(); opened = null; return; }
+      let details = opened?.item === item ? opened : null, problem = "";
+      if (!details) {
+        try {
+          details = await source.details(item);
+        } catch (error) {
+          problem = error.message;
+        }
+        if (chosen.item !== item) return; // another was opened meanwhile
+        opened = details;
+      }
+      const button = (text, act, isOff) => {
+        const one = made("button", { type: "button", className: "small", textContent: text, disabled: isOff });
+        one.addEventListener("click", act);
+        return one;
+      };
+      const bases = [["", `From ${data.models[models[0]]?.name ?? ""}`], ...(details?.expected ? [["-1", "From the expected answer"]] : []), ...models.slice(1).map((at) => [String(at), `From ${data.models[at].name}`]), ["-2", "Mark nothing"]];
+      const base = chosen.base === "" ? models[0] : Number(chosen.base);
+      const marks = details && data.answersAre !== "turn" && (models.length > 1 || details.expected) ? select("base", "Mark what differs", bases, (fields) => { Object.assign(chosen, fields); keep(false); show(false); }) : "";
+      const at = found.indexOf(data.place.get(item));
+      view.replaceChildren(
+        made("h3", { className: "plain", textContent: item }),
+        made("div", { className: "moves" }, button("Previous", () => step_(-1), at <= 0), button("Next", () => step_(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
+        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem ? `The item can’t be opened: ${problem}` : "What was asked and answered in this item is left out to keep the page small; it stands in records.jsonl." })]),
+      );
+      if (isSought) {
+        view.focus({ preventScroll: true });
+        view.scrollIntoView({ block: "start" });
+      }
+    }
+
+    function step_(by) {
+      const at = found.indexOf(data.place.get(chosen.item)) + by;
+      if (at < 0 || at >= found.length) return;
+      bring(at);
+      open(data.items[found[at]]);
+    }
+
+    function close() {
+      chosen.item = "";
+      keep(true);
+      show(false);
+      scroller.scrollIntoView({ block: "nearest" });
+      scroller.querySelector(`[data-place="${active}"] button`)?.focus({ preventScroll: true });
+    }
+
+    // ---- all together ----
+
+    function change(fields, isWhole = false) {
+      Object.assign(chosen, fields);
+      keep(false);
+      chooseModels();
+      if (isWhole) frame();
+      scroller.scrollTop = 0;
+      table();
+      if ("models" in fields) show(false);
+    }
+
+    function frame() {
+      const focused = document.activeElement?.id, isOpen = element.querySelector(".model-choice")?.open;
+      const form = controls();
+      form.addEventListener("submit", (event) => event.preventDefault());
+      const notes = (data.notes ?? []).map((text) => made("p", { className: "note", textContent: text }));
+      const keys = made("p", { className: "note keys", textContent: "Keys: ↑ ↓ Page Home End move, Enter opens, ← → go to the items before and after, Esc closes, / searches." });
+      element.replaceChildren(...notes, form, told, scroller, keys, view);
+      const choice = element.querySelector(".model-choice");
+      if (choice && isOpen) choice.open = true;
+      if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    }
+
+    scroller.addEventListener("scroll", () => requestAnimationFrame(() => draw(false)), { passive: true });
+    scroller.addEventListener("keydown", (event) => {
+      const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: fits() - 2, PageUp: 2 - fits(), Home: -found.length, End: found.length };
+      if (!Object.hasOwn(moves, event.key) || event.target.closest("thead") || !found.length) return;
+      event.preventDefault();
+      bring(active + moves[event.key]);
+      scroller.querySelector(`[data-place="${active}"] button`)?.focus({ preventScroll: true });
+    });
+    element.addEventListener("keydown", (event) => {
+      const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+      if (event.altKey || event.ctrlKey || event.metaKey || isTyping) return;
+      if (event.key === "/") { event.preventDefault(); document.getElementById(id("find")).focus(); }
+      if (event.key === "Escape" && chosen.item) close();
+      if (view.contains(event.target) && !event.target.closest(".columns") && ["ArrowLeft", "ArrowRight"].includes(event.key)) step_(event.key === "ArrowLeft" ? -1 : 1);
+    });
+
+    async function refresh() {
+      data = typed(await source.columns());
+      chooseModels();
+      frame();
+      table();
+    }
+
+    async function visit() {
+      const fields = asked();
+      if (!fields) return;
+      chosen = fields;
+      chooseModels();
+      frame();
+      table();
+      if (chosen.item) bring(active);
+      await show(Boolean(chosen.item));
+    }
+
+    async function begin() {
+      try {
+        await refresh();
+        element.dataset.state = "open";
+        await visit();
+        addEventListener("popstate", visit);
+      } catch (error) {
+        element.replaceChildren(made("p", { className: "note", textContent: `The items can’t be shown in this browser: ${error.message}` }));
+      }
+    }
+    // On paper the first rows stand there whole, without a box to scroll.
+    addEventListener("beforeprint", () => { if (data) scroller.querySelector("tbody")?.replaceChildren(...found.slice(0, 60).map((_, place) => line(place))); });
+    addEventListener("afterprint", () => { if (data) draw(); });
+    return { ready: begin(), refresh };
+  }
+
+  window.showItems = showItems;
+
+  // In a report the data stand in the page.
+  for (const element of document.querySelectorAll(".items[data-columns]")) {
+    let texts = null;
+    const read = (name) => unpacked(document.getElementById(element.dataset[name]).textContent);
+    const source = {
+      columns: () => read("columns"),
+      details: async (item) => {
+        texts ??= await read("texts");
+        return Object.hasOwn(texts, item) ? texts[item] : null;
+      },
+    };
+    const isAsked = () => new URLSearchParams(location.hash.slice(1)).get("items") === element.id;
+    let isBegun = false;
+    const begin = () => { if (!isBegun) { isBegun = true; showItems(element, source); } };
+    if (isAsked()) begin();
+    else whenNear(element, begin);
+    addEventListener("hashchange", () => { if (isAsked()) begin(); });
+  }
+}
