@@ -106,10 +106,10 @@ def main() -> int:
     except NoServer as error:
         print(f"millstream bench: {error}", file=sys.stderr)
         return 2
-    print(f"\n{'client':<26}{'version':>12}{'calls/s':>26}{'CPU µs a call':>22}{'of the floor':>26}")
+    print(f"\n{'client':<26}{'version':<20}{'calls/s':>28}{'CPU µs a call':>28}{'of the floor':>26}")
     for row in rows:
         rates, shares = _spread(row.rates, ",.0f"), _spread(row.of_floor, ".3f")
-        print(f"{row.name:<26}{row.version:>12}{rates:>26}{_spread(row.cpu_us, ',.0f'):>22}{shares:>26}")
+        print(f"{row.name:<26}{row.version:<20}{rates:>28}{_spread(row.cpu_us, ',.0f'):>28}{shares:>26}")
     if options.json is not None:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if options.picture is not None:
@@ -125,7 +125,7 @@ def picture(rows: Sequence[Row]) -> str:
         rate, top = statistics.median(row.rates), 44 + 26 * place
         width = max(2.0, 400 * log10(max(1.0, rate)) / log10(most))
         kind = "ours" if row.name in OURS else "other"
-        name = f"{row.name} {row.version}" if row.name not in OURS else row.name
+        name = row.name if row.version == VERSION else f"{row.name} {row.version.removeprefix('debian/')}"
         bars.append(
             f'<text x="212" y="{top + 13}" text-anchor="end">{escape(name)}</text>'
             f'<rect class="{kind}" x="220" y="{top}" width="{width:.0f}" height="18" rx="3"/>'
