@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Evaluate": ("run", "plan", "resume", "retry", "ctl", "score", "report", "review", "judge"),
     "Measure": ("load", "probe", "quota"),
-    "Serve": ("serve", "batch"),
+    "Serve": ("serve", "view", "batch"),
     "Data": ("data", "cache", "export", "verify"),
     "Try": ("demo", "sim", "models", "completion"),
 }

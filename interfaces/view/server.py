@@ -1,0 +1,184 @@
+"""The live page's server: who may ask, the few paths there are, and the answers.
+
+Every answer but the page itself is JSON. Files are read in threads, one reader a run, so that a large run delays no
+other request. Changes to a run go to its owner through `steer`, as those of `millstream ctl` do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import orjson
+from msgspec import structs
+
+from ...configuration.errors import exit_code_of
+from ...engine.runs.live import steer
+from ...providers.llm.serve_dialect import Problem, RequestRefusal
+from ..http.bodies import body_of, object_of
+from ..http.guard import CallerToken, GuardRules, digest_of, judge
+from ..http.http_connection import Connection
+from ..http.http_request import HttpRequest
+from ..http.http_response import HttpResponse
+from ..http.http_server import HttpServer
+from ..terminal.output import note
+from .folders import RunFolders
+from .items import RUNS_KEPT, ItemTables
+from .page import page, policy
+from .scores import RunScores
+
+HOST = "127.0.0.1"
+_BODY_S = 10.0
+_SAFE = (
+    "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\nX-Frame-Options: DENY\r\nServer: millstream\r\n"
+)
+_JSON = f"Content-Type: application/json\r\n{_SAFE}"
+Query = Mapping[str, Sequence[str]]
+
+
+class _Refused(Exception):
+    """A request that can't be answered, with its status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Answering:
+    """One request on its way to its answer, which a task makes."""
+
+    is_begun = False
+
+    def __init__(self, make: Callable[[Connection], Awaitable[Any]]) -> None:
+        self.whole: HttpResponse | None = None
+        self.told: Callable[[], None] | None = None
+        self._make = make
+
+    def finish(self) -> HttpResponse | None:
+        return None
+
+    async def answer(self, back: Connection) -> HttpResponse | None:
+        try:
+            return _json(await self._make(back))
+        except _Refused as error:
+            return _json({"error": str(error)}, error.status)
+        except RequestRefusal as error:
+            return _json({"error": error.problem.message}, error.problem.status)
+        except Exception as error:
+            if exit_code_of(error) is None:
+                raise
+            return _json({"error": " ".join(str(error).split())}, 409)
+
+    def end(self) -> None:
+        pass
+
+
+class ViewServer:
+    """The server of the page on these folders, which listens while it is entered. `token` opens it."""
+
+    def __init__(self, roots: Sequence[Path], port: int, token: str = "") -> None:
+        self.token = token or secrets.token_urlsafe(24)
+        self._folders = RunFolders(roots)
+        self._scores: dict[Path, tuple[RunScores, asyncio.Lock]] = {}
+        self._items = ItemTables()
+        self._items_lock = asyncio.Lock()
+        self._rules = GuardRules(port, tokens=(CallerToken("", digest_of(self.token)),))
+        self._page = page()
+        self._server = HttpServer(self._begin, _failed, self._drained, HOST, port)
+        self._open = AsyncExitStack()
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self._server.port}/?key={self.token}"
+
+    async def __aenter__(self) -> ViewServer:
+        await self._open.enter_async_context(self._server)
+        port = self._server.port
+        origins = frozenset(f"http://{name}:{port}" for name in (HOST, "localhost"))
+        self._rules = structs.replace(self._rules, port=port, origins=origins)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    async def _drained(self) -> None:
+        return
+
+    def _begin(self, request: HttpRequest) -> HttpResponse | _Answering:
+        judged = request.fault or judge(request.seen, self._rules)
+        if isinstance(judged, Problem):
+            # Whoever may not ask learns nothing but that.
+            return HttpResponse(judged.status, f"Content-Type: text/plain\r\n{_SAFE}", b"")
+        path, _, text = request.seen.target.partition("?")
+        query = parse_qs(text)
+        if path == "/" and request.seen.method != "POST":
+            fields = (
+                f"Content-Type: text/html; charset=utf-8\r\nContent-Security-Policy: {policy(self._page)}\r\n{_SAFE}"
+            )
+            return HttpResponse(200, fields, self._page.html)
+        if request.seen.method == "POST":
+            if path != "/steer":
+                return _json({"error": f"there is no {path[:200]}"}, 404)
+            return _Answering(lambda back: self._steer(request, back))
+        read = {
+            "/runs": self._runs,
+            "/scores": self._scores_of,
+            "/columns": self._columns,
+            "/details": self._details,
+        }.get(path)
+        if read is None:
+            return _json({"error": f"there is no {path[:200]}"}, 404)
+        return _Answering(lambda _: read(query))
+
+    def _folder(self, name: str) -> Path:
+        path = self._folders.path_of(name)
+        if path is None:
+            raise _Refused(404, "there is no such run here")
+        return path
+
+    async def _runs(self, query: Query) -> Any:
+        return await asyncio.to_thread(self._folders.rows)
+
+    async def _scores_of(self, query: Query) -> Any:
+        path = self._folder(query.get("run", [""])[0])
+        scores, lock = self._scores.setdefault(path, (RunScores(path), asyncio.Lock()))
+        async with lock:
+            return await asyncio.to_thread(scores.look)
+
+    async def _columns(self, query: Query) -> Any:
+        async with self._items_lock:
+            return await asyncio.to_thread(self._items.columns, self._several(query))
+
+    async def _details(self, query: Query) -> Any:
+        item = query.get("item", [""])[0]
+        async with self._items_lock:
+            return await asyncio.to_thread(self._items.details, self._several(query), item)
+
+    def _several(self, query: Query) -> dict[str, Path]:
+        """Returns the folders of the runs that a request names, by their names."""
+        names = query.get("run", [])
+        if not 1 <= len(names) <= RUNS_KEPT:
+            raise _Refused(400, f"expected 1 to {RUNS_KEPT} runs")
+        return {name: self._folder(name) for name in names}
+
+    async def _steer(self, request: HttpRequest, back: Connection) -> Any:
+        wanted = object_of(await body_of(request, back, within_s=_BODY_S))
+        name = wanted.pop("run", None)
+        if not isinstance(name, str):
+            raise _Refused(400, "expected the name of a run")
+        return await asyncio.to_thread(steer, self._folder(name), wanted)
+
+
+def _json(value: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, _JSON, orjson.dumps(value, default=list))
+
+
+def _failed(error: BaseException) -> HttpResponse:
+    note(f"millstream view: a defect, please report it: {type(error).__name__}: {error}")
+    return structs.replace(_json({"error": "the server failed at this request"}, 500), is_last=True)

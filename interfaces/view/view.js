@@ -1,0 +1,377 @@
+// The live page: asks its server once a second, and changes only what has changed, so that focus and selection stay.
+// Every text that came from elsewhere is set as text, never as markup.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const key = new URLSearchParams(location.search).get("key") ?? "";
+const EVERY_MS = 1000;
+// Scores are computed from all answers so far, which takes longer.
+const SCORES_MS = 3000;
+
+function made(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+async function ask(path, body) {
+  const headers = { Authorization: `Bearer ${key}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const answer = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: JSON.stringify(body) });
+  if (answer.status === 401 || answer.status === 403) throw new Error("the address of this page has no valid key: open the one that the command printed");
+  const value = await answer.json();
+  if (value.error !== undefined) throw new Error(value.error);
+  return value;
+}
+
+// ---- texts ----
+
+const whole = (number) => number.toLocaleString("en");
+const dollars = (number) => (number == null ? "–" : `$${number.toFixed(number < 1 ? 4 : 2)}`);
+const rate = (number) => (number == null ? "–" : number >= 100 ? whole(Math.round(number)) : number.toPrecision(2));
+const SAID = { begun: "not running", stopped: "ended early", silent: "killed or standing still" };
+const stateText = (run) => SAID[run.state] ?? run.state;
+const isSending = (run) => ["running", "paused", "ending"].includes(run.state) && run.kind === "run";
+
+function clock(seconds) {
+  const all = Math.round(seconds);
+  const parts = [Math.floor(all / 3600), Math.floor(all / 60) % 60, all % 60];
+  return (parts[0] ? parts : parts.slice(1)).map((part, at) => (at ? String(part).padStart(2, "0") : part)).join(":");
+}
+
+function doneText(run) {
+  if (run.done == null) return "–";
+  const unit = run.item ? ` ${run.item}s` : "";
+  return `${whole(run.done)} of ${whole(run.total)}${unit}`;
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function setState(element, run) {
+  setText(element, stateText(run));
+  element.dataset.state = run.state;
+}
+
+function setProgress(bar, run) {
+  bar.hidden = !run.total;
+  bar.max = run.total || 1;
+  bar.value = run.done ?? 0;
+}
+
+// ---- the list ----
+
+const rows = new Map();
+let runs = [];
+
+const addressOf = (...names) => `#${new URLSearchParams(names.map((name) => ["run", name]))}`;
+const itemsAddress = (names, fields = {}) => `#${new URLSearchParams({ items: names.join("\n"), ...fields })}`;
+const chosen = () => [...rows].filter(([, row]) => row.box.checked).map(([name]) => name);
+
+function rowFor(run) {
+  const bar = made("progress", {});
+  bar.setAttribute("aria-label", `done of ${run.name}`);
+  const row = { box: made("input", { type: "checkbox" }), bar, done: made("span"), state: made("span", { className: "state" }) };
+  row.box.setAttribute("aria-label", `compare ${run.name}`);
+  row.box.addEventListener("change", () => { byId("compare").disabled = chosen().length !== 2; });
+  row.link = made("a", { href: addressOf(run.name), textContent: run.name });
+  row.what = made("span", { className: "note" });
+  for (const name of ["rate", "inFlight", "cost"]) row[name] = made("td", { className: "number" });
+  row.waits = made("td");
+  row.line = made(
+    "tr", {},
+    made("td", {}, row.box),
+    made("th", { scope: "row" }, row.link, made("br"), row.what),
+    made("td", {}, row.state),
+    made("td", {}, bar, " ", row.done),
+    row.rate, row.inFlight, row.cost, row.waits,
+  );
+  return row;
+}
+
+function showRow(row, run) {
+  setState(row.state, run);
+  setProgress(row.bar, run);
+  setText(row.done, doneText(run));
+  setText(row.what, [run.kind === "load" ? "load test" : run.benchmark, (run.models ?? []).join(", ")].filter(Boolean).join(": "));
+  const sends = isSending(run);
+  setText(row.rate, sends ? rate(run.per_s) : "–");
+  setText(row.inFlight, sends ? whole(run.in_flight) : "–");
+  setText(row.cost, dollars(run.spent) + (run.max_cost != null ? ` of ${dollars(run.max_cost)}` : ""));
+  setText(row.waits, (run.waits ?? []).join(", ") || (run.done == null ? run.line ?? "" : ""));
+}
+
+function showList() {
+  const body = byId("rows");
+  const names = new Set(runs.map((run) => run.name));
+  for (const [name, row] of rows) {
+    if (!names.has(name)) {
+      row.line.remove();
+      rows.delete(name);
+    }
+  }
+  runs.forEach((run, at) => {
+    if (!rows.has(run.name)) rows.set(run.name, rowFor(run));
+    const row = rows.get(run.name);
+    showRow(row, run);
+    // Moving a row takes the focus from it.
+    if (body.children[at] !== row.line && !row.line.contains(document.activeElement)) body.insertBefore(row.line, body.children[at] ?? null);
+  });
+  const going = runs.filter(isSending).length;
+  setText(byId("summary"), runs.length ? `${whole(runs.length)} runs, ${whole(going)} of them sending.` : "There is no run below the folders that this page was given.");
+}
+
+// Where two runs differ most stands first.
+byId("compare").addEventListener("click", () => { location.hash = itemsAddress(chosen(), { sort: "apart" }); });
+
+// ---- one run, or two side by side ----
+
+const panels = new Map();
+
+function button(text, act) {
+  return made("button", { className: "small", textContent: text, onclick: act });
+}
+
+function panelFor(name) {
+  const panel = { name, facts: new Map(), scored: 0 };
+  panel.state = made("span", { className: "state" });
+  panel.bar = made("progress", {});
+  panel.bar.setAttribute("aria-label", `done of ${name}`);
+  panel.list = made("dl", { className: "facts" });
+  panel.steer = steerFor(panel);
+  panel.scores = made("div", {});
+  panel.lanes = made("div", {});
+  panel.element = made("article", {}, made("h2", { textContent: name }), made("p", {}, panel.state, " ", panel.bar), panel.list, panel.steer, panel.scores, panel.lanes);
+  return panel;
+}
+
+function steerFor(panel) {
+  const said = made("output", {});
+  const send = async (action, fields = {}) => {
+    said.textContent = "asking …";
+    try {
+      const state = await ask("/steer", { run: panel.name, action, ...fields });
+      said.textContent = state.state === "ended" ? "It has ended." : `It is ${state.state}: ${state.line}`;
+      refresh();
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  const field = (title, step) => {
+    const input = made("input", { type: "number", min: step === "1" ? "1" : "0", step });
+    return { input, label: made("label", {}, title, made("br"), input) };
+  };
+  const places = field("Calls in flight for each model", "1");
+  const limit = field("Limit in dollars", "any");
+  panel.pause = button("Pause", () => send(panel.pause.textContent === "Pause" ? "pause" : "resume"));
+  const set = button("Set", () => {
+    const fields = {};
+    if (places.input.value) fields.concurrency = Number(places.input.value);
+    if (limit.input.value) fields.max_cost = Number(limit.input.value);
+    if (Object.keys(fields).length) send("set", fields);
+    else said.textContent = "Write calls in flight, a limit, or both.";
+  });
+  let isSure = false;
+  const stop = button("Stop", () => {
+    stop.textContent = isSure ? "Stop" : "Stop: finish calls in flight and end?";
+    if (isSure) send("stop");
+    isSure = !isSure;
+  });
+  stop.addEventListener("blur", () => {
+    isSure = false;
+    stop.textContent = "Stop";
+  });
+  const box = made("div", { className: "steer" }, panel.pause, places.label, limit.label, set, stop, said);
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", `steer ${panel.name}`);
+  return box;
+}
+
+function setFact(panel, title, text) {
+  let fact = panel.facts.get(title);
+  if (fact === undefined) {
+    fact = { title: made("dt", { textContent: title }), text: made("dd", {}) };
+    panel.facts.set(title, fact);
+    panel.list.append(fact.title, fact.text);
+  }
+  fact.title.hidden = fact.text.hidden = text === "";
+  setText(fact.text, text);
+}
+
+const counts = (kinds) => Object.entries(kinds ?? {}).map(([kind, count]) => `${kind} ${whole(count)}`).join(", ");
+
+function showPanel(panel, run) {
+  if (run === undefined) {
+    setText(panel.state, "There is no such run below the folders that this page was given.");
+    panel.steer.hidden = panel.bar.hidden = true;
+    return;
+  }
+  const sends = isSending(run);
+  setState(panel.state, run);
+  setProgress(panel.bar, run);
+  panel.steer.hidden = !sends;
+  setText(panel.pause, run.state === "paused" ? "Go on" : "Pause");
+  setFact(panel, "What", [run.benchmark, (run.models ?? []).join(", ")].filter(Boolean).join(": "));
+  setFact(panel, "Done", doneText(run) + (run.cached ? `, ${whole(run.cached)} from the cache` : ""));
+  setFact(panel, "Rate", sends ? `${rate(run.per_s)} a second, ${rate(run.average_per_s)} on average, ${whole(run.in_flight)} in flight` : "");
+  setFact(panel, "Time left", sends && run.left_s != null ? clock(run.left_s) : "");
+  setFact(panel, "Cost", run.spent == null ? "" : `${dollars(run.spent)}${run.expected != null && sends ? ` of about ${dollars(run.expected)}` : ""}`);
+  setFact(panel, "Limit", run.max_cost == null ? "" : `${dollars(run.max_cost)}, ${dollars(run.reserved)} reserved for calls in flight`);
+  setFact(panel, "Waits for", (run.waits ?? []).join(", "));
+  setFact(panel, "Failed", sends ? counts(run.failures) : run.failed ? whole(run.failed) : "");
+  setFact(panel, "Repeated", counts(run.retries));
+  setFact(panel, "Started", run.started ?? "");
+  setFact(panel, "Ended", run.ended ?? "");
+  setFact(panel, "As it says", !sends && run.line ? run.line : "");
+  setTable(panel.lanes, "Models", ["model", "done", "a second", "in flight", "at most", "state"], (run.lanes ?? []).map((lane) => [lane.model, whole(lane.done), rate(lane.per_s), whole(lane.in_flight), whole(lane.concurrency), lane.stopped || "open"]));
+  if (run.kind === "run" && Date.now() - panel.scored >= (sends ? SCORES_MS : 10 * SCORES_MS)) showScores(panel);
+}
+
+async function showScores(panel) {
+  panel.scored = Date.now();
+  try {
+    const table = await ask(`/scores?${new URLSearchParams({ run: panel.name })}`);
+    setTable(panel.scores, table.is_final ? "Scores" : "Scores so far", ["model", ...table.columns], table.rows);
+  } catch (error) {
+    panel.scores.replaceChildren(made("p", { className: "note", textContent: error.message }));
+  }
+}
+
+function setTable(place, title, heads, lines) {
+  const text = JSON.stringify([heads, lines]);
+  if (place.dataset.text === text) return;
+  place.dataset.text = text;
+  if (!lines.length) {
+    place.replaceChildren();
+    return;
+  }
+  const isNumber = (at) => at > 0 && lines.every((line) => /^[-–$<\d]/.test(line[at] ?? "-"));
+  const cell = (tag, line) => line.map((one, at) => made(at || tag === "th" ? tag : "th", { textContent: one, className: isNumber(at) ? "number" : "", scope: tag === "th" ? "col" : "row" }));
+  const table = made("table", {}, made("thead", {}, made("tr", {}, ...cell("th", heads))), made("tbody", {}, ...lines.map((line) => made("tr", {}, ...cell("td", line)))));
+  const box = made("div", { className: "table", tabIndex: 0 }, table);
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", title);
+  place.replaceChildren(made("h3", { textContent: title }), box);
+}
+
+// ---- the items ----
+
+// The table that the report has too keeps its state in the address, under the id of its element: the runs' names.
+let items = null;
+
+function showTable(names) {
+  const id = names.join("\n");
+  const fields = new URLSearchParams(location.hash.slice(1));
+  byId("items-begin").hidden = items?.id === id || fields.get("items") === id;
+  if (items?.id === id) return;
+  byId("items-place").replaceChildren();
+  items = null;
+  if (fields.get("items") !== id) return;
+  const query = names.map((name) => ["run", name]);
+  const element = made("div", { className: "items", id });
+  byId("items-place").append(element);
+  const began = Date.now();
+  const table = showItems(element, {
+    columns: () => ask(`/columns?${new URLSearchParams(query)}`),
+    details: (item) => ask(`/details?${new URLSearchParams([...query, ["item", item]])}`),
+  });
+  items = { id, table, at: Infinity, done: null };
+  const mine = items;
+  table.ready.then(() => { mine.at = Date.now(); mine.took = Date.now() - began; });
+}
+
+byId("open-items").addEventListener("click", () => { location.hash = itemsAddress(shown()); });
+
+// New answers come into an open table now and then, but not while somebody works in it.
+async function followItems(names) {
+  const done = names.map((name) => runs.find((run) => run.name === name)?.done).join();
+  if (items === null || items.done === done || Date.now() - items.at < Math.max(5000, 20 * items.took)) return;
+  if (byId("items-place").contains(document.activeElement)) return;
+  const mine = items;
+  const [isFirst, began] = [mine.done === null, Date.now()];
+  [mine.at, mine.done] = [Infinity, done];
+  try {
+    if (!isFirst) await mine.table.refresh();
+    mine.took = Math.max(mine.took, Date.now() - began);
+  } finally {
+    mine.at = Date.now();
+  }
+}
+
+// ---- what is shown ----
+
+function shown() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  return (fields.get("items")?.split("\n") ?? fields.getAll("run")).slice(0, 2);
+}
+
+function show() {
+  const names = shown();
+  byId("list").hidden = names.length > 0;
+  byId("one").hidden = names.length === 0;
+  setText(byId("title"), names.length === 0 ? "Runs" : names.length === 1 ? "A run" : "Two runs");
+  document.title = names.length ? `${names.join(" and ")} – Millstream` : "Millstream runs";
+  if (names.length === 0) showList();
+  for (const [name, panel] of panels) {
+    if (!names.includes(name)) {
+      panel.element.remove();
+      panels.delete(name);
+    }
+  }
+  for (const name of names) {
+    if (!panels.has(name)) {
+      panels.set(name, panelFor(name));
+      byId("panels").append(panels.get(name).element);
+    }
+    showPanel(panels.get(name), runs.find((run) => run.name === name));
+  }
+  // Runs of different benchmarks have no item in common.
+  const kinds = new Set(names.map((name) => runs.find((run) => run.name === name && run.kind === "run")?.benchmark));
+  const hasItems = kinds.size === 1 && !kinds.has(undefined);
+  byId("items-title").hidden = byId("items-begin").hidden = !hasItems;
+  if (hasItems) {
+    showTable(names);
+    followItems(names);
+  } else if (items !== null) {
+    byId("items-place").replaceChildren();
+    items = null;
+  }
+}
+
+let timer;
+async function refresh() {
+  clearTimeout(timer);
+  const trouble = byId("trouble");
+  try {
+    runs = await ask("/runs");
+    trouble.hidden = true;
+    show();
+  } catch (error) {
+    trouble.hidden = false;
+    setText(trouble, error instanceof TypeError ? "The server does not answer: is `millstream view` still running? It is asked again." : error.message);
+  }
+  clearTimeout(timer);
+  // A page that nobody sees asks nothing.
+  if (!document.hidden) timer = setTimeout(refresh, EVERY_MS);
+}
+
+addEventListener("hashchange", () => {
+  const before = [...panels.keys()].join("\n");
+  show();
+  if (before !== shown().join("\n")) scrollTo(0, 0);
+});
+addEventListener("popstate", show);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+document.addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea") && event.target.type !== "checkbox") return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const step = { j: 1, k: -1 }[event.key];
+  if (event.key === "Escape" && !event.target.closest(".items")) location.hash = "";
+  else if (step !== undefined && !byId("list").hidden) {
+    const links = [...document.querySelectorAll("#rows a")];
+    const at = links.indexOf(document.activeElement);
+    links[Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
+  }
+});
+refresh();

@@ -1,0 +1,98 @@
+"""The live page in a real browser: it follows a run, steers it, and nothing in it runs but its own script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Watched
+from command_line import Provider, finish, start
+from playwright.sync_api import Browser, Page
+from viewed_runs import HOSTILE, made_run, viewing
+
+from millstream.engine.runs.journal import sealed
+
+pytestmark = [pytest.mark.long, pytest.mark.process]
+
+
+def opened(browser: Browser, address: str, **context: Any) -> tuple[Page, Watched]:
+    page = browser.new_context(**context).new_page()
+    watched = Watched(page)
+    page.goto(address)
+    return page, watched
+
+
+@pytest.mark.needs_benchmark("millstone")
+def test_a_person_follows_a_run_and_steers_it_by_the_keyboard(
+    browser: Browser, provider: Provider, tmp_path: Path
+) -> None:
+    provider.set_faults("slow_body=0.3")
+    size = ("--limit", "1", "--templates", "2", "--trials", "3", "--concurrency", "3")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "runs/one", "--no-report", "--no-progress")
+    with viewing(tmp_path, ".") as view:
+        page, watched = opened(browser, view.address)
+        process = start(tmp_path, "run", "millstone", "--model", "sim/open", *size, *where)
+        page.get_by_text("running", exact=True).wait_for()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Pause").wait_for()
+        page.get_by_role("button", name="Pause").press("Enter")
+        page.get_by_role("button", name="Go on").wait_for()
+        page.get_by_text("It is paused").wait_for()
+        page.get_by_label("Calls in flight for each model").fill("8")
+        page.get_by_role("button", name="Set", exact=True).click()
+        page.get_by_text("It is paused: ").wait_for()
+        page.get_by_role("button", name="Show the items by models").click()
+        page.locator(".matrix tbody button").first.wait_for()
+        page.locator(".matrix tbody button").first.click()
+        page.get_by_role("heading", name="Answers").wait_for()
+        provider.set_faults()
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_text("ended", exact=True).wait_for()
+        assert finish(process).code == 0
+        page.get_by_role("region", name="Scores", exact=True).wait_for()
+        manifest = json.loads((tmp_path / "runs" / "one" / "manifest.json").read_text())
+        assert [each["action"] for each in manifest["steered"]] == ["pause", "set", "resume"]
+        # An address for every view: the same one shows the same item again.
+        address = page.url
+        page.goto("about:blank")
+        page.goto(address)
+        page.get_by_role("heading", name="Answers").wait_for()
+        assert watched.complaints == []
+        assert {each.split("/")[2] for each in watched.requests if each != "about:blank"} == {f"127.0.0.1:{view.port}"}
+
+
+@pytest.mark.parametrize("context", [{}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}])
+def test_hostile_texts_in_every_field_are_texts(browser: Browser, tmp_path: Path, context: dict[str, Any]) -> None:
+    folder = made_run(tmp_path / "runs" / HOSTILE.replace("/", "\u2215"), models=[HOSTILE], task=HOSTILE)
+    line = {"model": HOSTILE, "id": HOSTILE, "item": HOSTILE, "group": HOSTILE, "status": "ok", "text": HOSTILE}
+    more = {"row": {HOSTILE: HOSTILE}, "prompt": HOSTILE, "trial": 0, "score": 0.5}
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(sealed(json.dumps({**line, **more}).encode()))
+    with viewing(tmp_path, "runs") as view:
+        page, watched = opened(browser, view.address, **context)
+        page.locator("#rows a").click()
+        page.get_by_role("region", name="Scores so far").wait_for()
+        page.get_by_role("button", name="Show the items by models").click()
+        page.locator(".matrix tbody button").last.wait_for()
+        page.locator(".matrix tbody button").last.click()
+        page.locator(".item h3").wait_for()
+        assert page.locator("img[src='x']").count() == 0
+        assert page.evaluate("window.__ran ?? null") is None
+        assert watched.complaints == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_page_without_the_key_shows_no_run(browser: Browser, tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "first")
+    with viewing(tmp_path, "runs") as view:
+        page, _ = opened(browser, view.address.replace(view.key, "wrong"))
+        assert "first" not in page.content() and page.locator("#rows").count() == 0
+        # Another site in the same browser gets nothing either.
+        page.goto("data:text/html,<title>evil</title>")
+        script = "address => fetch(address).then(() => 'got', () => 'refused')"
+        assert page.evaluate(script, view.address) == "refused"
+        script = "address => fetch(address, {mode: 'no-cors'}).then(a => a.type + a.status, () => 'refused')"
+        assert page.evaluate(script, view.address) in ("opaque0", "refused")

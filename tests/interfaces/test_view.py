@@ -1,0 +1,170 @@
+"""The live page's server: who gets nothing, what it says of runs while they go on, and that it steers them."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from command_line import Provider, finish, start
+from viewed_runs import HOSTILE, made_run, record, until, viewing
+
+from millstream.engine.runs.journal import sealed
+from millstream.interfaces.view.folders import RunFolders
+from millstream.interfaces.view.items import ItemTables
+from millstream.interfaces.view.scores import RunScores
+
+PROMPTS = 2 * 11 * 3
+
+
+def test_nobody_without_the_key_from_another_origin_or_under_another_name_gets_anything(tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "first")
+    with viewing(tmp_path, "runs") as view:
+        own = f"127.0.0.1:{view.port}"
+        refused = (
+            {"Authorization": ""},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": f"Bearer {view.key}x"},
+            {"Origin": "http://evil.example"},
+            {"Origin": "null"},
+            {"Origin": f"http://127.0.0.1:{view.port + 1}"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Host": f"evil.example:{view.port}"},
+            {"Host": f"127.0.0.1.evil.example:{view.port}"},
+            {"Host": "localhost:1"},
+        )
+        order: Any = {"run": "first", "action": "stop"}
+        for headers, (path, body) in product(refused, (("/", None), ("/runs", None), ("/steer", order))):
+            status, data, answered = view.ask(path, body, **headers)
+            assert (status in (401, 403), data) == (True, b""), (headers, path)
+            assert "access-control-allow-origin" not in answered
+        allowed: tuple[dict[str, str], ...] = ({}, {"Origin": f"http://{own}", "Sec-Fetch-Site": "same-origin"})
+        for headers in allowed:
+            assert view.ask("/runs", **headers)[0] == 200
+        # A form of another page can send no JSON.
+        assert view.ask("/steer", {"run": "first"}, **{"Content-Type": "text/plain"})[0] == 415
+
+
+def test_the_page_loads_nothing_runs_its_own_script_alone_and_holds_no_data(tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "first")
+    with viewing(tmp_path, "runs") as view:
+        status, body, headers = view.ask("/")
+        policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+        assert status == 200 and b"lab/one" not in body and view.key.encode() not in body
+        assert policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
+        assert policy["script-src"].startswith("'sha256-") and policy["connect-src"] == "'self'"
+        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+        # Of its own script and style alone.
+        assert len(body) < 150_000 and body.count(b"<script>") == 2 and b" src=" not in body
+
+
+def test_no_path_leads_out_of_the_named_folders(tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "first")
+    made_run(tmp_path / "other")
+    with viewing(tmp_path, "runs") as view:
+        for name in ("../other", str(tmp_path / "other"), "first/../../other", "", "first\0"):
+            assert view.ask(f"/scores?{urlencode({'run': name})}")[0] == 404
+            assert view.ask("/steer", {"run": name, "action": "stop"})[0] == 404
+        for path in ("/etc/passwd", "/../other", "/runs/", "/favicon.ico"):
+            assert view.ask(path)[0] == 404
+        bodies: tuple[Any, ...] = ([], "x", {"run": 3}, {"action": "stop"})
+        for body in bodies:
+            assert view.ask("/steer", body)[0] in (400, 404)
+
+
+def test_names_and_texts_from_outside_come_as_they_are_in_json(tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "<b>bold", models=[HOSTILE])
+    with viewing(tmp_path, "runs") as view:
+        assert view.row("<b>bold")["models"] == [HOSTILE]
+
+
+@pytest.mark.needs_benchmark("millstone")
+def test_a_run_is_followed_steered_and_its_scores_come(provider: Provider, tmp_path: Path) -> None:
+    provider.set_faults("slow_body=0.5")
+    size = ("--limit", "1", "--templates", "2", "--trials", "3", "--concurrency", "3")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "runs/one", "--no-report", "--no-progress")
+    with viewing(tmp_path, ".") as view:
+        process = start(tmp_path, "run", "millstone", "--model", "sim/open", *size, *where)
+        row = until(lambda: next((row for row in view.get("/runs") if row["state"] == "running"), None))
+        assert (row["name"], row["kind"], row["total"]) == ("runs/one", "run", PROMPTS)
+        first = until(lambda: view.get("/scores", run="runs/one")["rows"])
+        assert first[0][0] == "sim/open" and not view.get("/scores", run="runs/one")["is_final"]
+        status, body, _ = view.ask("/steer", {"run": "runs/one", "action": "pause"})
+        assert (status, json.loads(body)["state"]) == (200, "paused")
+        until(lambda: view.row("runs/one")["state"] == "paused")
+        status, body, _ = view.ask("/steer", {"run": "runs/one", "action": "set", "max_cost": 3})
+        assert status == 409 and "began without --max-cost" in json.loads(body)["error"]
+        provider.set_faults()
+        assert view.ask("/steer", {"run": "runs/one", "action": "resume"})[0] == 200
+        assert finish(process).code == 0
+        row = until(lambda: (row := view.row("runs/one"))["state"] == "ended" and row)
+        assert (row["done"], row["steered"]) == (PROMPTS, 2)
+        assert view.get("/scores", run="runs/one")["is_final"]
+        assert view.ask("/steer", {"run": "runs/one", "action": "pause"})[0] == 409
+
+
+def test_records_are_read_on_and_not_again(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", 3)
+    scores, path = RunScores(folder), folder / "records.jsonl"
+    assert scores.look()["rows"] == [["lab/one", "3", "0", "1.000"]]
+    # What was read before is read no more: it could not be.
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.write(b"x" * (size - 1))
+        file.seek(size)
+        file.write(sealed(record(3, 0.0)) + sealed(record(4, 0.0))[:-5])
+    assert scores.look()["rows"] == [["lab/one", "4", "0", "0.750"]]
+    with path.open("ab") as file:
+        file.write(sealed(record(4, 0.0))[-5:])
+    assert scores.look()["rows"] == [["lab/one", "5", "0", "0.600"]]
+    path.write_bytes(sealed(record(0, 0.5)))
+    assert scores.look()["rows"] == [["lab/one", "1", "0", "0.500"]]
+
+
+def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_path: Path) -> None:
+    made_run(tmp_path / "good")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "manifest.json").write_text("{")
+    (tmp_path / "load").mkdir()
+    (tmp_path / "load" / "load.json").write_text(
+        json.dumps(
+            {"began": 0.0, "ending": "done", "ending_detail": "all calls", "models": {"lab/one": {}}, "spent": 1}
+        )
+    )
+    (tmp_path / "empty" / "deep").mkdir(parents=True)
+    rows = {row["name"]: row for row in RunFolders([tmp_path]).rows()}
+    assert {name: (row["kind"], row["state"]) for name, row in rows.items()} == {
+        "good": ("run", "begun"),
+        "broken": ("run", "unreadable"),
+        "load": ("load", "ended"),
+    }
+    assert rows["load"]["models"] == ["lab/one"] and "broken" in rows["broken"]["line"]
+
+
+def test_items_are_read_on_and_are_those_of_the_report(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", 3)
+    tables, path = ItemTables(), folder / "records.jsonl"
+    assert tables.columns({"run": folder})["items"] == ["0", "1", "2"]
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.write(b"x" * (size - 1))
+        file.seek(size)
+        file.write(sealed(record(3, 0.25)))
+    columns = tables.columns({"run": folder})
+    assert columns["items"] == ["0", "1", "2", "3"] and columns["cells"]["score"] == [[1.0, 1.0, 1.0, 0.25]]
+    details = tables.details({"run": folder}, "3")
+    assert details is not None and details["models"][0]["answers"][0]["score"] == 0.25
+    assert tables.details({"run": folder}, "nothing") is None
+
+
+def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
+    runs = {name: made_run(tmp_path / name, 2) for name in ("a", "b")}
+    with (runs["b"] / "records.jsonl").open("ab") as file:
+        file.write(sealed(record(2, 0.0)))
+    columns = ItemTables().columns(runs)
+    assert [model["name"] for model in columns["models"]] == ["a: lab/one", "b: lab/one"]
+    assert columns["cells"]["answers"] == [[1, 1, 0], [1, 1, 1]]
