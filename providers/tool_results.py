@@ -44,7 +44,7 @@ def tool_lane(name: str) -> Lane:
     return Lane(name, concurrency=_IN_FLIGHT_MOST)
 
 
-def result_of(reply: Reply) -> ToolResult:
+def result_in(reply: Reply) -> ToolResult:
     """Returns the result that a reply of `tool/NAME` holds."""
     (result,) = (part for part in reply.parts if isinstance(part, ToolResult))
     return result

@@ -6,10 +6,12 @@ They are read into rows of tables and nowhere else: no mean, rank or correlation
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import structs
 
 from .table import PUBLISHED, THIS_RUN, Cell, Column, Table
 
@@ -41,13 +43,14 @@ class PublishedFigures:
             rows.append(tuple(row.get(name) for name in names))
         return rows
 
-    def beside(
-        self, name: str, title: str, note: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]
-    ) -> Table:
-        """Returns a table of this run's rows and then the paper's, with a first column that names each row's source."""
-        ours = [(THIS_RUN, *row) for row in rows]
-        theirs = [(PUBLISHED, *row) for row in self.rows(name, columns)]
-        return Table(name, title, note, (_SOURCE, *columns), tuple(ours + theirs))
+    def beside(self, table: Table) -> Table:
+        """Returns a run's table with the paper's rows after its own and a first column that names each row's source;
+        the same table if the paper prints nothing of it."""
+        theirs = [(PUBLISHED, *row) for row in self.rows(table.name, table.columns)]
+        if not theirs:
+            return table
+        ours = [(THIS_RUN, *row) for row in table.rows]
+        return structs.replace(table, columns=(_SOURCE, *table.columns), rows=tuple(ours + theirs))
 
 
 @cache

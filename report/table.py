@@ -79,6 +79,13 @@ def rows_of(cells: Cells[_T], subjects: Iterable[tuple[Sequence[Cell], _T]]) -> 
     return tuple((*before, *(cell(subject) for cell in cells.values())) for before, subject in subjects)
 
 
+def table_of(
+    name: str, title: str, note: str, subjects: Iterable[_T], cells: Cells[_T], *, is_long: bool = False
+) -> Table:
+    """Returns a table with a row for each subject."""
+    return Table(name, title, note, tuple(cells), rows_of(cells, (((), each) for each in subjects)), is_long)
+
+
 def cells_in(columns: Iterable[Column], of: Callable[[_T], Sequence[Cell]]) -> Cells[_T]:
     """Returns columns whose cells are what `of` returns, in this order."""
     return {column: partial(lambda at, subject: of(subject)[at], at) for at, column in enumerate(columns)}

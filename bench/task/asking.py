@@ -110,7 +110,7 @@ def _longest_judgements(
     `max_tokens`, or a usual maximum if there is none; of a conversation as many answers as it may have. A judge's tag
     says where the task sets its temperature."""
     longest = max(questions, key=lambda question: len(question.asked))
-    answers = task.steps_max if isinstance(task, StepsTask) else 1
+    answers = task.author.steps_max if isinstance(task, StepsTask) else 1
     answer = "x" * min(_CHARS_A_TOKEN * (task.max_tokens or OUTPUT_FIRST) * answers, _CONVERSATION_CHARS)
     for name, scorer in scorers.items():
         if isinstance(scorer, Judge):

@@ -48,14 +48,16 @@ def with_judges(expected: Expected, items: TaskItems, answers: int) -> Expected:
 def with_steps(expected: Expected, items: TaskItems, task: StepsTask, run: RunBasis) -> None:
     """Sets the calls that a benchmark of several steps makes: at least one an item, and at most `steps_max`, which all
     its models share."""
-    most = items.lines * task.steps_max
+    most = items.lines * task.author.steps_max
     pairs = Counter(pair.model for pair in run.pairs)
     for model in expected.loads:
         least, times = items.lines * pairs[model], pairs[model] or len(run.pairs)
         expected.loads[model] = Load(Span(least, most * times), input=None)
     if expected.chain is not None:
-        expected.chain = structs.replace(expected.chain, steps=task.steps_max)
-    expected.remarks.insert(0, f"an item makes at most {task.steps_max:,} calls (steps_max), of all models together")
+        expected.chain = structs.replace(expected.chain, steps=task.author.steps_max)
+    expected.remarks.insert(
+        0, f"an item makes at most {task.author.steps_max:,} calls (steps_max), of all models together"
+    )
 
 
 def with_weighings(expected: Expected, items: TaskItems, run: RunBasis) -> None:

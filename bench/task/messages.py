@@ -13,6 +13,8 @@ from .rows import shown
 Said: TypeAlias = str | Sequence[Message | Reply | Mapping[str, Any]]
 """What is sent: a text, or messages and replies in their order."""
 
+_NOTHING = "(nothing)"
+
 
 def user(content: Content) -> Message:
     """Returns a message of the user: a text, or a list of texts and images."""
@@ -31,8 +33,8 @@ def system(content: Content) -> Message:
 
 def message_of_reply(reply: Reply) -> Message:
     """Returns a reply as the message that sends it back whole: with its tool calls, its thoughts and their
-    signatures."""
-    return Message("assistant", reply.parts or reply.text)
+    signatures. Not every provider takes a turn without a word."""
+    return Message("assistant", reply.parts or reply.text or _NOTHING)
 
 
 def messages_in(said: Said) -> tuple[Message, ...]:

@@ -17,7 +17,7 @@ from .score_document import bounds_of
 from .scorers import Match, Numeric, Regex
 from .task import AnyScorer
 from .template import LETTERS, Template
-from .transcript import TranscriptMessage, TranscriptTool
+from .transcript import TranscriptCall, TranscriptMessage
 
 # Where the scorer is a function or a judge, the column that by its name holds the right answer.
 _NAMES = (
@@ -81,17 +81,15 @@ class TaskItemReader(ItemReader):
                     if entry.role != "tool":
                         of = entry.role if role == "subject" else f"{role}: {entry.role}"
                         steps.append({"role": of, "content": parts_of(entry.content)})
-                case TranscriptTool():
-                    (result,) = messages_of(
-                        [{"role": "tool", "content": record.transcript.messages[entry.result].content}]
-                    )
+                case TranscriptCall(reply=int(place)):
+                    (result,) = messages_of([{"role": "tool", "content": record.transcript.messages[place].content}])
                     texts = [part.get("result", part.get("text", "")) for part in result["content"]]
                     steps.append(
                         {
                             "tool": entry.facts(),
                             "arguments": entry.arguments,
                             "result": "\n".join(texts),
-                            "isError": entry.is_error,
+                            "isError": entry.status != "ok",
                         }
                     )
                 case _:

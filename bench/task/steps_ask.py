@@ -9,24 +9,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from inspect import iscoroutine
-from typing import Any, Literal, NoReturn, Protocol, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.call import TRIAL_MAX, Call, Message, Outcome, Reply
 from ...engine.content import Native, Tool, ToolCall, ToolResult
 from ...engine.fault import LocalFault, Stopped
+from ...format import count_text
 from ...providers.tool_results import PROVIDER as TOOL
-from ...providers.tool_results import result_of
-from ..evaluation.door.ask import Ask, CallFailed, StepFailed
+from ...providers.tool_results import result_in
+from ..evaluation.door.ask import Ask, CallFailed, Role, StepFailed
 from ..evaluation.door.defect import STEPS_EXCEEDED, BenchmarkDefect
-from ..tools.toolbox import AnyTool, Kept, KeptFor, Offer, Toolbox, ToolSet
+from ..tools.toolset import AnyTool, CarryOut, Offer, ToolSet
 from .messages import Said, messages_in
 from .records import Record
-from .rows import canonical, shown
+from .rows import TaskError, canonical, shown
 from .transcript import TranscriptWriter
 
 _OF_A_CALL = frozenset(
@@ -63,14 +66,10 @@ class StepRules(Struct, frozen=True):
     """The benchmark's name."""
 
 
-class Closable(Protocol):
-    """Something that belongs to an item and is closed at its end."""
-
-    async def close(self) -> None: ...
-
-
-_Closable = TypeVar("_Closable", bound=Closable)
 _T = TypeVar("_T")
+# The tool's call in which the code runs: what it asks there has samples of its own, which are the same if a kept result
+# stands for the tool.
+_CARRYING: ContextVar[str] = ContextVar("the tool that is carried out", default="")
 
 
 class StepAsk:
@@ -103,7 +102,7 @@ class StepAsk:
         self._equal = Counter[bytes]()
         # The calls that nobody has awaited yet.
         self._unawaited: dict[int, Coroutine[Any, Any, Reply]] = {}
-        self._held: dict[int, tuple[object, Closable]] = {}
+        self._servers = rules.tools.of_item()
 
     def __repr__(self) -> str:
         return f"<StepAsk [{self.item} of {self._ask.pair}: {self._steps} of at most {self._rules.steps_max} calls]>"
@@ -118,7 +117,9 @@ class StepAsk:
         **parameters: Any,
     ) -> Coroutine[Any, Any, Reply]:
         """Returns what sends one call, when it is awaited, and returns its reply."""
-        call, role = self._call(messages, model, tools, sample, parameters)
+        self._check()
+        with self._ending():
+            call, role = self._call(messages, model, tools, sample, parameters)
         work = self._unawaited[self._steps] = self._answered(self._steps, call, role, parameters, sample)
         return work
 
@@ -131,31 +132,18 @@ class StepAsk:
         """Returns tools as they are offered to a model (None: those of the benchmark): `await ask(talk,
         tools=offer.declared)`. `keep`: as in `ms.tool_loop`."""
         self._check()
-        box = self.held(self._rules.tools, lambda: Toolbox(self._rules.tools, self._kept))
-        try:
-            return await box.offer(tools, keep=keep)
-        except BenchmarkDefect as error:
-            self._end(error)
+        with self._ending():
+            return await self._rules.tools.offer(tools, self._servers, self._listed, is_kept=keep)
 
     async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]:
         """Carries out a model's calls of tools, all at once, and returns a message with each result, in their order."""
         self._check()
-        results = [(call, self._ask.begin(offer.result(call))) for call in calls]
-        messages = []
-        for call, result in results:
-            # The awaiting code may be cancelled, but the tool has begun: its result is kept.
-            kept = await asyncio.shield(result)
-            self.transcript.add_tool(call, kept.result, replayed=kept.is_replayed, seconds=kept.seconds)
-            messages.append(Message("tool", (kept.result,)))
-        return messages
-
-    def held(self, owner: object, make: Callable[[], _Closable]) -> _Closable:
-        """Returns what the item holds for an owner, such as the toolbox of a sequence of tools: made at the first
-        request, and closed (`await it.close()`) when the item ends, however it ends."""
-        if id(owner) not in self._held:
-            # The owner is kept, so that no other object gets its id.
-            self._held[id(owner)] = owner, make()
-        return cast(_Closable, self._held[id(owner)][1])
+        work = [self._ask.begin(self._carried_out(offer, call)) for call in calls]
+        with self._ending():
+            # The awaiting code may be cancelled, but the tools have begun: their results are kept.
+            carried = [await asyncio.shield(each) for each in work]
+        self.transcript.add_tools(carried)
+        return [message for _, message, _ in carried]
 
     async def finish(self) -> None:
         """Waits for what was begun, then for the calls of tasks that the author's code left behind: these ask no
@@ -165,18 +153,26 @@ class StepAsk:
         await self._ask.finish()
 
     async def close(self) -> None:
-        """Closes what the item holds, and calls that nobody awaited."""
+        """Ends what is still under way, and closes calls that nobody awaited and the item's servers."""
+        self._is_over = True
         for work in self._unawaited.values():
             work.close()
-        for _, it in self._held.values():
-            await it.close()
-        self._held.clear()
+        await self._ask.finish(cancel=True)
+        await self._servers.close()
+
+    def missed(self) -> TaskError | None:
+        """Returns the error of code that left calls out, whatever it returned without them; None: it left none out."""
+        if self._unawaited:
+            return TaskError(
+                f"run() did not await {count_text(len(self._unawaited), 'call')} of ask: write `await ask(…)`"
+            )
+        has_calls = self.transcript.has_calls
+        return None if has_calls else TaskError("run() ended without a call: what it returned is no model's")
 
     def _call(
         self, messages: Said, model: str | None, tools: Sequence[Any], sample: int | None, parameters: dict[str, Any]
     ) -> tuple[Call, str]:
         """Returns the call and the role of its model."""
-        self._check()
         turns = messages_in(messages)
         name, role = self._who(model)
         pair = self._ask.pair
@@ -190,9 +186,10 @@ class StepAsk:
             settled["tools"] = self._declared(tools)
         call = Call(name, turns, **settled)
         self._steps += 1
-        if self._steps > self._rules.steps_max:
-            self._end(self._exceeded())
-        return msgspec.structs.replace(call, trial=self._sample(call, sample)), role
+        if self._steps > (most := self._rules.steps_max):
+            detail = f"its code asked more than steps_max = {most:,} calls: raise steps_max, or let run() end before"
+            raise StepFailed(1, Record(status=STEPS_EXCEEDED, role="subject", error=detail), detail)
+        return structs.replace(call, trial=self._sample(call, sample)), role
 
     def _who(self, model: str | None) -> tuple[str, str]:
         """Returns the model that is meant, and its role."""
@@ -203,7 +200,7 @@ class StepAsk:
                 return name, role
         name = model if "/" in model else "provider/model"
         role = "judge" if "/" in model else model
-        self._end(self._defect(f'ask(model="{model}"): declare it on the class, as models = {{"{role}": "{name}"}}'))
+        raise self._defect(f'ask(model="{model}"): declare it on the class, as models = {{"{role}": "{name}"}}')
 
     def _check_parameters(self, parameters: dict[str, Any], role: str) -> None:
         allowed = _OF_A_CALL if role == "subject" else _OF_A_CALL | _OF_A_PAIR
@@ -212,7 +209,7 @@ class StepAsk:
             why = (
                 f"the run decides it: set {name} on the class" if is_runs else f"expected {', '.join(sorted(allowed))}"
             )
-            self._end(self._defect(f"ask({name}=…): {why}"))
+            raise self._defect(f"ask({name}=…): {why}")
 
     def _declared(self, tools: Sequence[Any]) -> tuple[Tool | Native, ...]:
         for tool in tools:
@@ -227,16 +224,12 @@ class StepAsk:
             if not isinstance(sample, int) or isinstance(sample, bool) or not 0 <= sample <= TRIAL_MAX:
                 raise TypeError(f"ask: sample: expected a whole number of 0 or more, got {shown(sample)}")
             return sample
-        alike = hashlib.sha256(msgspec.json.encode(call)).digest()
+        within = _CARRYING.get()
+        alike = hashlib.sha256(within.encode() + msgspec.json.encode(call)).digest()
         place = self._equal[alike]
         self._equal[alike] += 1
-        digest = hashlib.sha256(f"{self.item}\0{place}".encode()).digest()
+        digest = hashlib.sha256(f"{self.item}\0{place}{within}".encode()).digest()
         return int.from_bytes(digest[:8]) >> (64 - _SAMPLE_BITS)
-
-    @property
-    def unawaited(self) -> int:
-        """How many calls of `ask` were never awaited, and so never sent."""
-        return len(self._unawaited)
 
     async def _answered(
         self, number: int, call: Call, role: str, parameters: dict[str, Any], sample: int | None
@@ -249,59 +242,54 @@ class StepAsk:
     async def _sent(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> Reply:
         at = self.transcript.begin(call, role, parameters, sample)
         of: Literal["subject", "judge"] = "subject" if role == "subject" else "judge"
-        outcome = await self._outcome(call, of)
+        with self._ending():
+            outcome = await self._ask.outcome(call, role=of)
         self.transcript.end(at, outcome)
-        return self._reply(outcome, of)
+        return _reply_of(outcome, of)
+
+    async def _carried_out(self, offer: Offer, call: ToolCall) -> tuple[ToolCall, Message, Outcome | None]:
+        """Returns a model's call of a tool with its result; the outcome, too, if it is kept."""
+        outcome, begun = None, offer.begun(call)
+        if isinstance(begun, ToolResult):
+            result = begun
+        elif offer.is_kept:
+            question, carry_out = begun
+            outcome = await self._kept(call.name, {**question, "pair": str(self._ask.pair)}, carry_out)
+            result = result_in(_reply_of(outcome, "tool"))
+        else:
+            result = await begun[1]()
+        return call, Message("tool", (structs.replace(result, id=call.id, name=call.name),)), outcome
+
+    async def _listed(self, question: Mapping[str, Any], carry_out: CarryOut) -> ToolResult:
+        # The same for all items.
+        return result_in(_reply_of(await self._kept("mcp", question, carry_out, sample=0), "tool"))
 
     async def _kept(
-        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor
-    ) -> Kept:
-        """Returns a tool's result from the store, else that of its work, once it is stored like an answer."""
-        if kept_for == "nobody":
-            return Kept(await self._or_ended(work()))
-        whole = {"benchmark": self._rules.name, **question}
-        if kept_for == "item":
-            whole |= {"pair": str(self._ask.pair), "item": self.item}
-        end: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self, name: str, question: Mapping[str, Any], carry_out: CarryOut, sample: int | None = None
+    ) -> Outcome:
+        """Returns the outcome of a tool's call from the store, else carries it out and stores it like an answer."""
+        call = Call(f"{TOOL}/{name}", canonical({"benchmark": self._rules.name, **question}).decode())
+        call = structs.replace(call, trial=self._sample(call, sample))
+        raised: list[BaseException] = []
 
-        async def going_on() -> ToolResult:
+        async def carried_out() -> ToolResult:
+            _CARRYING.set(f"\0{call.trial} {call.model} {call.input}")
             try:
-                return await work()
+                return await carry_out()
             except (Exception, asyncio.CancelledError, KeyboardInterrupt):
                 raise
             except BaseException as error:  # noqa: BLE001 (as ItemEnded in a call of the tool's own: no result)
-                end.set_result(error)
+                raised.append(error)
+                task.cancel()
                 return await asyncio.Future()  # until the call is left
 
-        call = Call(f"{TOOL}/{name}", canonical(whole).decode(), tag=going_on)
-        task = self._ask.begin(self._outcome(call, "tool"))
+        task = self._ask.begin(self._ask.outcome(structs.replace(call, tag=carried_out), role="tool"))
         try:
-            await asyncio.wait((task, end), return_when=asyncio.FIRST_COMPLETED)
-            if end.done():
-                raise end.result()
-            outcome = task.result()
-        finally:
-            task.cancel()
-        reply = self._reply(outcome, "tool")
-        seconds = None if outcome.latency_ms is None or outcome.cached else round(outcome.latency_ms / 1000, 3)
-        return Kept(result_of(reply), outcome.cached, seconds)
-
-    async def _outcome(self, call: Call, role: Literal["subject", "judge", "tool"]) -> Outcome:
-        return await self._or_ended(self._ask.outcome(call, role=role))
-
-    async def _or_ended(self, work: Awaitable[_T]) -> _T:
-        """Returns the result of work; what stops the run ends the item."""
-        try:
-            return await work
-        except (Stopped, LocalFault) as error:
-            self.ended = self.ended or ItemEnded(error)
-            raise self.ended from error
-
-    def _reply(self, outcome: Outcome, role: Literal["subject", "judge", "tool"]) -> Reply:
-        if outcome.failure is not None:
-            raise CallFailed(outcome.call, role, 1, outcome.failure)
-        assert outcome.reply is not None
-        return outcome.reply
+            return await task
+        except asyncio.CancelledError:
+            if raised:
+                raise raised[0] from None
+            raise
 
     def _check(self) -> None:
         """Raises what ended the item, if its author's code caught that and goes on. A task that outlives the item ends
@@ -311,14 +299,23 @@ class StepAsk:
         if self.ended is not None:
             raise self.ended
 
-    def _end(self, error: BenchmarkDefect | StepFailed) -> NoReturn:
-        self.ended = ItemEnded(error)
-        raise self.ended
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Lets what stops the run, and what is no failure of a call, end the item."""
+        try:
+            yield
+        except CallFailed:
+            raise
+        except (Stopped, LocalFault, BenchmarkDefect, StepFailed) as error:
+            self.ended = self.ended or ItemEnded(error)
+            raise self.ended from error
 
     def _defect(self, what: str) -> BenchmarkDefect:
         return BenchmarkDefect(f"item {self.item!r}: {what}")
 
-    def _exceeded(self) -> StepFailed:
-        most = self._rules.steps_max
-        detail = f"its code asked more than steps_max = {most:,} calls: raise steps_max, or let run() end before"
-        return StepFailed(1, Record(status=STEPS_EXCEEDED, role="subject", error=detail), detail)
+
+def _reply_of(outcome: Outcome, role: Role) -> Reply:
+    if outcome.failure is not None:
+        raise CallFailed(outcome.call, role, 1, outcome.failure)
+    assert outcome.reply is not None
+    return outcome.reply

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec import field
 
 from ...engine.call import Call
 from ...engine.content import Image
@@ -21,7 +20,8 @@ from ...metrics.task.trials import Combine
 from ...wiring import Settings
 from ..evaluation.data.data_rows import Data
 from ..evaluation.door.defect import BenchmarkDefect
-from ..tools.toolbox import TIME_LIMIT_S, ToolSet
+from ..tools.carrying_out import TIME_LIMIT_S
+from ..tools.toolset import ToolSet
 from .figures import AnyFigure
 from .prompts import Input
 from .rows import TaskError, TaskRow, shown
@@ -120,16 +120,12 @@ class StepsTask(Task, frozen=True, kw_only=True):
     """A benchmark of several steps in the form of a task.
 
     author: the benchmark as its author wrote it.
-    steps_max: the most calls of an item.
-    models: the other models, by the names that `run` gives them.
     toolset: its tools.
     """
 
     author: Benchmark
     toolset: ToolSet
     prompt: str = ""
-    steps_max: int = Benchmark.steps_max
-    models: Mapping[str, str] = field(default_factory=dict)
 
     def prompts(self) -> Any:
         return {"": NoPrompts()}
@@ -141,21 +137,22 @@ class StepsTask(Task, frozen=True, kw_only=True):
         return {_SCORE: Method(self.score)} if callable(self.score) else super().scorers()
 
     def specified(self) -> dict[str, Any]:
-        kind, base = type(self.author), super().specified()
+        author, kind, base = self.author, type(self.author), super().specified()
         program = {"class": kind.__qualname__, "sha256": source_of_class(kind, Benchmark, without={_SCORE, *_SAME})}
-        own = {name: value for name, value in vars(self.author).items() if name not in _FIELDS}
-        more = {"steps_max": self.steps_max, **({"models": self.models} if self.models else {}), **own}
+        own = {name: value for name, value in vars(author).items() if name not in _FIELDS}
+        more = {"steps_max": author.steps_max, **({"models": dict(author.models)} if author.models else {}), **own}
         # A value that JSON can't hold counts by its type's name.
         written = msgspec.json.encode(more, enc_hook=lambda value: type(value).__qualname__)
         return {"prompt": program, "parameters": {**base["parameters"], **msgspec.json.decode(written)}}
 
     def rules(self) -> StepRules:
         """Returns what `ask` must know of the benchmark."""
-        return StepRules(self.steps_max, self.models, self.parameters(), self.toolset, str(self.name))
+        author = self.author
+        return StepRules(author.steps_max, author.models, self.parameters(), self.toolset, str(self.name))
 
     def other_calls(self) -> Iterator[Call]:
         """Yields a call to each model that `run` asks beside the one under test."""
-        for model in dict.fromkeys(self.models.values()):
+        for model in dict.fromkeys(self.author.models.values()):
             yield Call(model, "?", max_tokens=self.max_tokens)
 
 
@@ -182,8 +179,7 @@ def steps_task(declared: Benchmark | type[Benchmark], name: str | None = None) -
         except Exception as error:
             raise TaskError(f"{where}(): {type(error).__name__}: {error}: make an instance in the file") from error
     _check(declared, where)
-    fields = {each: getattr(declared, each) for each in _SAME}
-    fields["models"] = dict(declared.models)
+    fields = {each: getattr(declared, each) for each in _SAME if each in Task.__struct_fields__}
     fields["name"] = declared.name or name or kind.__name__
     scoring: Any = declared.score
     try:
@@ -219,8 +215,6 @@ def _check(declared: Benchmark, where: str) -> None:
         raise TaskError(f"{where}: expected a method `def score(self, item, result)`, or a scorer as score = …")
     if is_method and inspect.iscoroutinefunction(score):
         raise TaskError(f"{where}: score: expected `def`, got `async def`: what it would ask, `run` can ask")
-    if isinstance(declared.tools, str) or not isinstance(declared.tools, Sequence):
-        raise TaskError(f"{where}: tools: expected a list, as tools = [look_up], got {shown(declared.tools)}")
     names = {name for kind in type(declared).__mro__ for name in vars(kind)}
     for name in sorted(names - {*vars(Benchmark), *_FIELDS}):
         is_transposed = sorted(name) in map(sorted, _FIELDS)

@@ -14,10 +14,10 @@ from msgspec import UNSET
 
 from ...engine.call import Reply
 from ...engine.fault import LocalFault, Stopped
-from ...format import count_text
 from ..evaluation.door.ask import Ask, CallFailed, StepFailed
 from ..evaluation.door.defect import RAISED, BenchmarkDefect, leaves
 from ..evaluation.door.record import Record as BaseRecord
+from ..tools.carrying_out import caught
 from .asking import QuestionTrial, TaskItems
 from .grading import UNGRADED, exchange_of, graded
 from .records import Record, scored, silence_of
@@ -27,95 +27,61 @@ from .steps_ask import ItemEnded, StepAsk
 from .steps_class import StepsTask
 
 
-class _NotAsked(Exception):
-    """Stands for calls that an author's code left out, whatever it returned without them."""
-
-
 async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, ask: Ask) -> Record:
     """Runs an item and returns its record. Raises StepFailed if it has no result, what ended sending if something did,
     and BenchmarkDefect for a mistake that every item would make."""
     row = trial.question.row
     steps = StepAsk(ask, task.rules(), f"{row.id}/{trial.number}")
-    raised: BaseException | None = None
-    result: Any = None
+
+    async def ran() -> Any:
+        """Returns a result as JSON holds it; a reply is its text."""
+        result = await task.author.run(row.copied(), steps)
+        return json_value(result.text if isinstance(result, Reply) else result, "the result of run()")
+
     try:
-        try:
-            result = _plain(await task.author.run(row.copied(), steps))
-        except asyncio.CancelledError as error:
-            current = asyncio.current_task()
-            if current is None or current.cancelling():
-                raise
-            raised = error  # a task of the author's own was cancelled
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 (a border: the code is somebody else's)
-            raised = error
+        # In a task of its own, so that the author's code can cancel nothing but itself.
+        ((result, raised),) = await asyncio.gather(caught(ran()))
         # Calls that were begun and not awaited belong to the item.
         await steps.finish()
     finally:
         await steps.close()
     # Even if the author's code caught it, a stop leaves the item pending.
     ask.check_ended()
-    if steps.ended is not None and isinstance(steps.ended.error, Stopped | LocalFault):
-        raise steps.ended.error
-    if steps.ended is None and raised is None and (missed := _missed(steps)):
-        raised = _NotAsked(missed)
-    fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": steps.transcript.written()}
-    if raised is not None or steps.ended is not None:
-        _raise_failure(raised, steps.ended, task, fields)
+    transcript = steps.transcript.written()
+    fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": transcript}
+    if ends := [each for each in (steps.ended, raised, steps.missed()) if each is not None]:
+        raise _failure(ends[0], task, fields) from ends[0]
     text = result if isinstance(result, str) else None
-    answer = Reply(text if text is not None else _last_text(ask))
+    last = ask.costs().last
+    answer = Reply(text if text is not None else "" if last is None or last.reply is None else last.reply.text)
     grades = UNGRADED
     if silence_of(answer) is None:
-        talk = fields["transcript"].talk()
-        exchange = exchange_of(talk, text)
-        grades = await graded(items.scorers, exchange, answer, row, ask)
+        grades = await graded(items.scorers, exchange_of(transcript.talk(), text), answer, row, ask)
     scores = scores_of(items.scorers, answer, row, grades.scores, result)
     return Record(text=text, result=result, judge=grades.calls or UNSET, **fields, **scored(scores))
 
 
-def _plain(result: Any) -> Any:
-    """Returns a result as JSON holds it; a reply is its text."""
-    return json_value(result.text if isinstance(result, Reply) else result, "the result of run()")
-
-
-def _missed(steps: StepAsk) -> str:
-    """Returns which calls an item's code left out; empty: none."""
-    if steps.unawaited:
-        return f"did not await {count_text(steps.unawaited, 'call')} of ask: write `await ask(…)`"
-    return "" if steps.transcript.has_calls else "ended without a call: what it returned is no model's"
-
-
-def _last_text(ask: Ask) -> str:
-    last = ask.costs().last
-    return "" if last is None or last.reply is None else last.reply.text
-
-
-def _raise_failure(
-    raised: BaseException | None, ended: ItemEnded | None, task: StepsTask, fields: dict[str, Any]
-) -> None:
-    """Raises an item's end as one of the framework's errors; a failure's record has the transcript."""
-    every = [*leaves(raised)] if raised is not None else []
-    error = ended if ended is not None else next((each for each in every if isinstance(each, CallFailed)), every[0])
+def _failure(error: BaseException, task: StepsTask, fields: dict[str, Any]) -> Exception:
+    """Returns an item's end as one of the framework's errors; a failure's record has the transcript."""
+    every = [*leaves(error)]
+    error = next((each for each in every if isinstance(each, CallFailed)), every[0])
     place = _place_in(error, task)
-    if isinstance(error, ItemEnded) and isinstance(error.error, BenchmarkDefect):
-        raise BenchmarkDefect(f"{error.error}{place}") from error
-    if isinstance(error, ItemEnded) and isinstance(error.error, StepFailed):
-        failed = error.error.record
-    elif isinstance(error, CallFailed):
-        failed = error.record
+    end = error.error if isinstance(error, ItemEnded) else error
+    if isinstance(end, Stopped | LocalFault):
+        return end
+    if isinstance(end, BenchmarkDefect):
+        return BenchmarkDefect(f"{end}{place}")
+    if isinstance(end, StepFailed):
+        failed = end.record
+        assert isinstance(failed, BaseRecord)
+        record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)
     else:
-        text = str(error)
+        text = str(end)
         # It has not the attributes of a reply, such as `text`.
-        hint = ": write `await ask(…)`" if "coroutine" in text and "await" not in text else ""
-        if not isinstance(error, _NotAsked | TaskError):
-            text = f"run() raised {type(error).__name__}: {text}{hint}{place}"
-        else:
-            text = f"{'run() ' if isinstance(error, _NotAsked) else ''}{text}{hint}"
-        failed = Record(status=RAISED, role="code", error=" ".join(text.split()))
-    assert isinstance(failed, BaseRecord)
-    record = Record(status=failed.status, role=failed.role, error=failed.error, **fields)
-    raise StepFailed(1, record, str(record.error)) from error
+        text += ": write `await ask(…)`" if "coroutine" in text and "await" not in text else ""
+        text = text if isinstance(end, TaskError) else f"run() raised {type(end).__name__}: {text}{place}"
+        record = Record(status=RAISED, role="code", error=" ".join(text.split()), **fields)
+    return StepFailed(1, record, str(record.error))
 
 
 def _place_in(error: BaseException, task: StepsTask) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine.call import Message, Reply
-from ..tools.toolbox import AnyTool
+from ..tools.toolset import AnyTool
 from .messages import Said, user
 from .steps_ask import StepAsk
 

@@ -1,4 +1,4 @@
-"""Carries out the functions of tools, each under a time limit: synchronous ones in threads, asynchronous ones as tasks.
+"""Carries out tools, each under a time limit: synchronous functions in threads, everything else in tasks.
 
 A thread can't be ended from outside: after its limit it is left to itself and counted. Threads are daemons, so the
 process ends without them.
@@ -9,38 +9,41 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
+from inspect import isawaitable
 from typing import Any
 
-from ...engine.fault import LocalFault
+from ...engine.content import ToolResult
+from ...engine.fault import LocalFault, Stopped
+from .results import failed, result_of
 
+TIME_LIMIT_S = 60.0
 AT_WORK_MOST = 64
 # A thread that only waits needs some 50 KB; with more of them something is wrong with the tool.
 LEFT_MOST = 1_000
 # How long a task may take to end once it is cancelled.
 GRACE_S = 1.0
-# These would end the loop, or a task.
-_ENDS = (SystemExit, GeneratorExit, asyncio.CancelledError)
-
-
-class OverTime(Exception):
-    """Raised for a function that took longer than its limit, and was abandoned."""
 
 
 class Workers:
-    """The threads and tasks in which functions are carried out, for all items of a run."""
+    """The threads and tasks in which tools are carried out, for all items of a run."""
 
-    def __init__(self, at_work_most: int = AT_WORK_MOST, left_most: int = LEFT_MOST) -> None:
-        self.abandoned: Counter[str] = Counter()
-        """How many calls were abandoned, by the tool's name."""
+    def __init__(
+        self, limit_s: float = TIME_LIMIT_S, *, at_work_most: int = AT_WORK_MOST, left_most: int = LEFT_MOST
+    ) -> None:
+        self.limit_s = limit_s
+        self._abandoned = Counter[str]()
+        self._raised = Counter[str]()
+        self._raised_first: dict[str, Any] = {}
         self._room = asyncio.Semaphore(at_work_most)
         self._left: set[threading.Thread] = set()
         self._left_most = left_most
 
     def __repr__(self) -> str:
-        return f"<Workers [{self.abandoned.total()} calls abandoned, {self.still_running} of them still running]>"
+        return f"<Workers [{self._abandoned.total()} calls abandoned, {self.still_running} of them still running]>"
 
     @property
     def still_running(self) -> int:
@@ -48,47 +51,22 @@ class Workers:
         self._left = {thread for thread in self._left if thread.is_alive()}
         return len(self._left)
 
-    async def thread(self, name: str, work: Callable[[], Any], limit_s: float) -> Any:
-        """Returns what a function returns, which runs in a thread. Raises what it raises, and OverTime."""
+    async def in_thread(self, name: str, function: Callable[[], Any]) -> ToolResult:
+        """Returns the result of a function that is carried out in a thread, once there is room for one."""
         async with self._room:
             if self.still_running >= self._left_most:
                 raise LocalFault(
                     f"{self._left_most:,} calls of tools ran over their time limit and still run, the last of {name}: "
                     f"give what the tool waits for a time limit of its own"
                 )
-            loop = asyncio.get_running_loop()
-            end: asyncio.Future[Any] = loop.create_future()
-            context = copy_context()
+            return await self.awaited(name, partial(self._in_thread, name, function))
 
-            def run() -> None:
-                made: tuple[Any, BaseException | None]
-                try:
-                    made = context.run(work), None
-                except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
-                    made = None, error
-                with suppress(RuntimeError):  # the loop is closed: nobody waits
-                    loop.call_soon_threadsafe(_settle, end, made)
-
-            thread = threading.Thread(target=run, name=f"tool {name}", daemon=True)
-            try:
-                thread.start()
-                await asyncio.wait([end], timeout=limit_s)
-            finally:
-                if not end.done():
-                    self._left.add(thread)
-            if not end.done():
-                raise self._abandoned(name, limit_s)
-            value, error = end.result()
-        if error is not None:
-            raise _plain(error)
-        return value
-
-    async def task(self, name: str, work: Awaitable[Any], limit_s: float) -> Any:
-        """Returns the result of something awaitable, which is cancelled if it takes longer than its limit. Raises what
-        it raises, and OverTime."""
-        task = asyncio.ensure_future(_caught(work))
+    async def awaited(self, name: str, function: Callable[[], Awaitable[Any]]) -> ToolResult:
+        """Returns the result of a function that is awaited: what it raises, and that it took longer than the limit and
+        was cancelled, are results, too."""
+        task = asyncio.ensure_future(caught(function()))
         try:
-            await asyncio.wait([task], timeout=limit_s)
+            await asyncio.wait([task], timeout=self.limit_s)
             is_over = not task.done()
         finally:
             if not task.done():
@@ -96,31 +74,68 @@ class Workers:
                 # A function may suppress its cancellation; it is not waited for.
                 await asyncio.wait([task], timeout=GRACE_S)
         if is_over:
-            raise self._abandoned(name, limit_s)
+            self._abandoned[name] += 1
+            return failed(name, f"{name} gave no result in {self.limit_s:g} s and was abandoned")
         value, error = task.result()
-        if error is not None:
-            raise _plain(error)
-        return value
+        if error is None:
+            return result_of(name, value)
+        if isinstance(error, SystemExit | GeneratorExit | asyncio.CancelledError):
+            # These would end the loop, or a task.
+            error = RuntimeError(f"{type(error).__name__}: {error}".removesuffix(": "))
+        if isinstance(error, Stopped | LocalFault) or not isinstance(error, Exception):
+            raise error
+        result = failed(name, error)
+        self._raised[name] += 1
+        self._raised_first.setdefault(name, result.content)
+        return result
 
-    def _abandoned(self, name: str, limit_s: float) -> OverTime:
-        self.abandoned[name] += 1
-        return OverTime(f"{name} gave no result in {limit_s:g} s and was abandoned")
+    def remarks(self) -> Iterator[str]:
+        """Yields how many calls were abandoned or raised an exception: models read the exceptions, and may seem worse
+        than they are."""
+        if self._abandoned:
+            names = ", ".join(f"{name} {count:,}" for name, count in self._abandoned.items())
+            running = f"; {count:,} of them still run in this process" if (count := self.still_running) else ""
+            yield f"calls of tools that ran over their limit of {self.limit_s:g} s and were abandoned: {names}{running}"
+        for name, count in self._raised.items():
+            first = f"the first {self._raised_first[name]}"
+            yield f"the tool {name} raised an exception {count:,} times, which models read: {first}"
+
+    async def _in_thread(self, name: str, function: Callable[[], Any]) -> Any:
+        loop, context = asyncio.get_running_loop(), copy_context()
+        end: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+
+        def run() -> None:
+            made: tuple[Any, BaseException | None]
+            try:
+                value = context.run(function)
+                made = value if isawaitable(value) else result_of(name, value), None
+            except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
+                made = None, error
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_settle, end, made)
+
+        thread = threading.Thread(target=run, name=f"tool {name}", daemon=True)
+        thread.start()
+        try:
+            value, error = await end
+        except asyncio.CancelledError:
+            self._left.add(thread)
+            raise
+        if error is not None:
+            raise error
+        return await value if isawaitable(value) else value
+
+
+async def caught(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """Returns what somebody else's code gives, or what it raises: its own end must not be that of a task."""
+    try:
+        return await work, None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (a border: the caller raises it, or not)
+        return None, error
 
 
 def _settle(end: asyncio.Future[Any], made: Any) -> None:
     if not end.done():
         end.set_result(made)
-
-
-async def _caught(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    try:
-        return await work, None
-    except (Exception, *_ENDS) as error:  # noqa: BLE001 (raised where it is awaited)
-        return None, error
-
-
-def _plain(error: BaseException) -> BaseException:
-    """Returns what a function raised as what may pass through a task."""
-    if isinstance(error, (*_ENDS, StopIteration)):
-        return RuntimeError(f"{type(error).__name__}: {error}".rstrip(": "))
-    return error

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.content import Image, Tool, ToolResult
 from ...engine.fault import LocalFault
 from ...engine.missing import missing_module
-from .results import content_of, failed
+from .results import failed, result_of
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -34,23 +34,24 @@ STARTED_WITHIN_S = 60.0
 # Closing takes up to 7 s where a server ignores the end of its input and a signal.
 _CLOSED_WITHIN_S = 10.0
 _LAST_WORDS = 300
-_PAGES_MAX = 100
 _NOWHERE = logging.NullHandler()
 # What is longer is a program that is installed.
 _SCRIPT_BYTES_MAX = 1 << 20
 
 
 class McpServer(Struct, frozen=True):
-    """A server that is declared as a tool; `ms.mcp` makes one."""
+    """A server that is declared as a tool; `ms.mcp` makes one.
+
+    command: its words.
+    shared: whether all items use one server.
+    env: variables of the server, each with the variable of this process whose value it gets.
+    cwd: the folder that it runs in.
+    """
 
     command: tuple[str, ...]
-    """The command's words."""
     shared: bool = False
-    """Whether all items use one server; else each item has its own."""
     env: tuple[tuple[str, str], ...] = ()
-    """Variables of the server, each with the variable of this process whose value it gets."""
     cwd: str | None = None
-    """The folder that it runs in."""
 
     def __repr__(self) -> str:
         return f"mcp({shlex.join(self.command)!r})"
@@ -59,7 +60,9 @@ class McpServer(Struct, frozen=True):
         """Returns what decides the server's answers, as far as it can be known: the command with the content of the
         files that it names, and no value of a variable."""
         paths = {word: Path(self.cwd or ".", word) for word in self.command}
-        files = {word: _digest(path) for word, path in paths.items() if _is_script(path)}
+        files = {
+            word: hashlib.sha256(path.read_bytes()).hexdigest() for word, path in paths.items() if _is_script(path)
+        }
         return {"command": self.command, "env": [name for name, _ in self.env], "cwd": self.cwd, "files": files}
 
 
@@ -92,49 +95,55 @@ class RunningServer:
         self.server = server
         self.tools: tuple[Tool, ...] = ()
         """Its tools, by the names that models see, once it has started."""
-        self.has_ended = False
-        """Whether it ended by itself, or never started."""
         self._names: dict[str, str] = {}
         self._variables = variables
         self._started_within_s = started_within_s
-        self._closing = asyncio.Event()
         self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by its owner)
+        self._closing = asyncio.Event()
+        self._error: Exception | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._owner = asyncio.create_task(self._own())
 
     def __repr__(self) -> str:
         state = "ended" if self.has_ended else "running" if self._client.done() else "starting"
         return f"<RunningServer {self.server} [{state}, {len(self.tools)} tools]>"
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was closed, ended by itself, or never started."""
+        return self._closing.is_set() or self._owner.done()
+
     async def started(self) -> None:
         """Returns once the server has listed its tools. Raises LocalFault if it does not."""
-        await asyncio.wait([self._client], timeout=self._started_within_s)
-        if not self._client.done():
-            words = self._last_words()
-            await self.close()
-            raise LocalFault(f"{self.server} listed no tools in {self._started_within_s:g} s{words}")
-        self._client.result()
+        either = (self._client, self._owner)
+        await asyncio.wait(either, timeout=self._started_within_s, return_when=asyncio.FIRST_COMPLETED)
+        if self._client.done():
+            return
+        reason = f"listed no tools in {self._started_within_s:g} s"
+        if self._owner.done():
+            reason = f"did not start: {_line_of(self._error or asyncio.CancelledError())}"
+        fault = LocalFault(f"{self.server} {reason}{self._last_words()}")
+        await self.close()
+        raise self._error if isinstance(self._error, LocalFault) else fault
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Returns the result of a tool. A server that has ended is an ordinary result, too."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
 
-        client = self._client.result()
         try:
-            result = await client.call_tool(self._names.get(name, name), arguments)
+            result = await self._client.result().call_tool(self._names.get(name, name), arguments)
         except MCPError as error:
             if error.error.code != CONNECTION_CLOSED:
                 return failed(name, error.error.message)
+            self._closing.set()
+            return failed(name, f"{self.server} ended before it answered{self._last_words()}")
         except Exception as error:  # noqa: BLE001 (whatever a server wrote)
             return failed(name, f"{self.server}: {_line_of(error)}")
-        else:
-            parts = [_part(each) for each in result.content] or [_json(result.structured_content)]
-            texts = [each for each in parts if isinstance(each, str)]
-            content = content_of("\n".join(texts) if len(texts) == len(parts) else parts)
-            return ToolResult("", content, name, is_error=bool(result.is_error))
-        self.has_ended = True
-        return failed(name, f"{self.server} ended before it answered{self._last_words()}")
+        parts = [_part(each) for each in result.content] or [_json(result.structured_content)]
+        has_images = any(isinstance(each, Image) for each in parts)
+        content = result_of(name, parts if has_images else "\n".join(map(str, parts)))
+        return structs.replace(content, is_error=bool(result.is_error))
 
     async def close(self) -> None:
         """Closes the server: the end of its input, then a signal. Returns after ten seconds at the latest."""
@@ -142,6 +151,7 @@ class RunningServer:
         if not self._client.done():
             self._owner.cancel()
         await asyncio.wait([self._owner], timeout=_CLOSED_WITHIN_S)
+        self._errors.close()
 
     async def _own(self) -> None:
         """Starts the server, keeps it until it is to be closed, and closes it."""
@@ -151,21 +161,8 @@ class RunningServer:
                 await self._list_tools(client)
                 self._client.set_result(client)
                 await self._closing.wait()
-        except LocalFault as fault:
-            self._end(fault)
         except Exception as error:  # noqa: BLE001 (a command that is no server may do anything)
-            self._end(LocalFault(f"{self.server} did not start: {_line_of(error)}{self._last_words()}"))
-        except asyncio.CancelledError:
-            self._end(LocalFault(f"{self.server} was closed before it had started"))
-            raise
-        finally:
-            self._errors.close()
-
-    def _end(self, fault: LocalFault) -> None:
-        self.has_ended = True
-        if not self._client.done():
-            self._client.set_exception(fault)
-            self._client.exception()  # whoever waits has it; nobody need
+            self._error = error
 
     def _client_of(self) -> Client:
         try:
@@ -187,17 +184,16 @@ class RunningServer:
         return Client(stdio_client(order, errlog=self._errors), cache=None)  # type: ignore[arg-type]
 
     async def _list_tools(self, client: Client) -> None:
-        cursor, listed = None, []
-        for _ in range(_PAGES_MAX):
+        cursor = None
+        while True:
             page = await client.list_tools(cursor=cursor)
-            listed += page.tools
+            for tool in page.tools:
+                name = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name)[:64]
+                self._names[name] = tool.name
+                self.tools += (Tool(name, tool.description or "", tool.input_schema),)
             cursor = page.next_cursor
             if cursor is None:
-                break
-        for tool in listed:
-            name = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name)[:64]
-            self._names[name] = tool.name
-            self.tools += (Tool(name, tool.description or "", tool.input_schema),)
+                return
 
     def _last_words(self) -> str:
         """Returns the end of what the server wrote to stderr, without the values of its variables."""
@@ -238,7 +234,3 @@ def _line_of(error: BaseException) -> str:
 
 def _is_script(path: Path) -> bool:
     return path.is_file() and path.stat().st_size <= _SCRIPT_BYTES_MAX
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -34,7 +34,7 @@ from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import manner, unlike
 from .panel import ConversationScores, conversation_scores
-from .published import OVERALL
+from .published import OVERALL, beside_published
 from .remarks import choices, of_samples, remarks
 from .runs import ConversationRun
 
@@ -122,7 +122,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         tables_turns.pages_table(conversation_scores),
         tables_turns.conversations_table(conversation_scores),
     ]
-    tables = {table.name: table for table in made}
+    tables = {table.name: beside_published(table) for table in made}
     models = list(conversation_scores.models)
     figures = (
         confidence_figure(tables["chameleon-figure-3-confidence"], models, conversation_scores.readings.confidence),
@@ -131,7 +131,7 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
     )
     return PageContents(
         name="Chameleon",
-        tables=tuple(made),
+        tables=tuple(tables.values()),
         figures=figures,
         remarks=remarks(conversation_scores),
         unlike=unlike(conversation_scores.runs),

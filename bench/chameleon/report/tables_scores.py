@@ -28,7 +28,7 @@ from ....metrics.chameleon.summary import (
 from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.table import Cell, Column, Kind, Table
 from .panel import ConversationScores
-from .published import OVERALL, beside_published
+from .published import OVERALL
 
 _ROUNDING = 1e-12
 _PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
@@ -70,15 +70,15 @@ def scores_table(panel: ConversationScores) -> Table:
     rows = [_scores(panel, sample) for sample in panel.samples]
     if len(rows) > 1 and panel.is_of_one_manner:
         rows.append((None, OVERALL, *_overall(rows, [column.name for column in columns])))
-    return beside_published(
+    return Table(
         "chameleon-table-1-scores",
         "Table 1: Chameleon score, source re-use rate, confidence and stance changes",
         "Mean and standard deviation across scored conversations; the standard deviation is the sample's (n − 1). "
         f"{CONFIDENCE_NOTE} "
         "“Overall” is the mean of the rows above it, as in the paper but for its stance changes, whose rows have a "
         f"mean of 5.487 ± 2.613. {UNCITED_NOTE} {INTERVAL_NOTE} {EQUATION_REMARK}",
-        columns,
-        rows,
+        tuple(columns),
+        tuple(rows),
     )
 
 
@@ -133,14 +133,14 @@ def domains_table(panel: ConversationScores) -> Table:
     if len(questions) > 1:
         totals = (sum(map(len, questions.values())), sum(sum(turns.values()) for turns in questions.values()))
         rows.append(("Total", None, *totals, *nothing))
-    return beside_published(
+    return Table(
         "chameleon-table-2-domains",
         "Table 2: conversations, questions and scores by domain",
         "Every conversation that any model was asked about and that has a turn. The paper's printed total of 17,770 "
         "questions is a misprint: its rows add up to 17,700. A model's row has its scored conversations of all "
         f"temperatures, with mean and standard deviation (n − 1) across them. {INTERVAL_NOTE}",
-        columns,
-        rows,
+        tuple(columns),
+        tuple(rows),
     )
 
 
@@ -168,7 +168,7 @@ def shares_table(panel: ConversationScores) -> Table:
                 *bands(sample.column("srr"), SRR_BANDS),
             )
         )
-    return beside_published(
+    return Table(
         "chameleon-shares",
         "How many conversations are unstable",
         "Shares of conversations with a score above 0.6 and above 0.7, and how many fall into the paper's bands: a "
@@ -185,7 +185,7 @@ def shares_table(panel: ConversationScores) -> Table:
             Column("diversity_moderate", "moderate", "count"),
             Column("diversity_low", "low", "count"),
         ),
-        rows,
+        tuple(rows),
     )
 
 
@@ -212,7 +212,7 @@ def correlations_table(panel: ConversationScores) -> Table:
         *interval_columns("correlation"),
         Column("p", "p", "p"),
     )
-    return beside_published(
+    return Table(
         "chameleon-correlations",
         "Does source re-use go with confidence and with stance changes?",
         "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
@@ -224,8 +224,8 @@ def correlations_table(panel: ConversationScores) -> Table:
         "distribution as if all rows were independent. The rows marked as an inference follow from its table 1 alone, "
         "from the means and standard deviations of nine rows of equally many conversations: r over all models if it "
         "were 0 within every row, and r within the rows if the published r is over all of them.",
-        columns,
-        rows,
+        tuple(columns),
+        tuple(rows),
     )
 
 
@@ -240,7 +240,7 @@ def temperatures_table(panel: ConversationScores) -> Table:
     if len(rows) > 1 and panel.is_of_one_manner:
         means = [float(row[2]) for row in rows if isinstance(row[2], float)]
         rows.append((OVERALL, None, fmean(means) if means else None, *[None] * 5))
-    return beside_published(
+    return Table(
         "chameleon-temperatures",
         "Does the temperature matter?",
         "The mean score over temperatures; then how far the mean at each temperature moves (largest minus smallest, "
@@ -257,7 +257,7 @@ def temperatures_table(panel: ConversationScores) -> Table:
             Column("within", "Variance within a conversation", "small"),
             Column("conversations", "Conversations", "count"),
         ),
-        rows,
+        tuple(rows),
     )
 
 

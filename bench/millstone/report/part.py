@@ -39,7 +39,7 @@ from .charts_shifts import contradiction_figure, shifts_figure
 from .folders import AnswerFolder, standings, survey
 from .likeness import unlike
 from .panel import survey_figures
-from .published import counts_marked
+from .published import beside_published, counts_marked
 from .remarks import of_samples, remarks, sentences_of
 from .survey import ReportSurvey
 from .tables_arguments import argument_tables, spread_sentences
@@ -104,7 +104,7 @@ def tables_and_figures(survey: ReportSurvey) -> PageContents:
         issues_table(panel),
     ]
     counted = {counts.model for counts in survey.counts}
-    tables = {table.name: counts_marked(table, counted) for table in sorted(made, key=_place)}
+    tables = {table.name: counts_marked(beside_published(table), counted) for table in sorted(made, key=_place)}
     names = [answers.name for answers in survey.answers]
     figures = (
         shifts_figure(tables["figure-2-shifts"], names),

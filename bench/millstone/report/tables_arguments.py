@@ -11,7 +11,7 @@ from ....format import count_text
 from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
-from ....report.table import Column, Table
+from ....report.table import Column, Table, cells_in, table_of
 from .panel import SurveyFigures
 
 _MODEL = Column("model", "Model")
@@ -24,7 +24,8 @@ def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
 
 def _correlations(panel: SurveyFigures) -> Table:
     correlations, families = panel.correlations, panel.families
-    return Table(
+    models = [model.answers.pair.model for model in panel.models]
+    return table_of(
         "figure-6-correlations",
         "Figure 6, data: do the same arguments move two models?",
         "Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
@@ -32,27 +33,16 @@ def _correlations(panel: SurveyFigures) -> Table:
         "same template's baseline). Low and high are the ends of a 95% interval over issues, by Student's t on "
         "Fisher's z with whole issues left out in turn. Models are of one family if their names differ by size, "
         "variant or date alone.",
-        (
-            Column("first", "Model"),
-            Column("second", "And"),
-            Column("r", "Correlation", "correlation"),
-            *interval_columns("correlation"),
-            Column("shared", "Arguments shared", "count"),
-            Column("same_family", "Same family"),
-            Column("same_model", "Same model"),
-        ),
-        tuple(
-            (
-                correlations.models[first],
-                correlations.models[second],
-                each.r,
-                *interval_cells(each, "correlation"),
-                each.rows,
-                families[first] == families[second],
-                panel.models[first].answers.pair.model == panel.models[second].answers.pair.model,
-            )
-            for (first, second), each in correlations.pairs.items()
-        ),
+        ((first, second, each) for (first, second), each in correlations.pairs.items()),
+        {
+            Column("first", "Model"): lambda row: correlations.models[row[0]],
+            Column("second", "And"): lambda row: correlations.models[row[1]],
+            Column("r", "Correlation", "correlation"): lambda row: row[2].r,
+            **cells_in(interval_columns("correlation"), lambda row: interval_cells(row[2], "correlation")),
+            Column("shared", "Arguments shared", "count"): lambda row: row[2].rows,
+            Column("same_family", "Same family"): lambda row: families[row[0]] == families[row[1]],
+            Column("same_model", "Same model"): lambda row: models[row[0]] == models[row[1]],
+        },
     )
 
 
@@ -91,7 +81,7 @@ def _order(panel: SurveyFigures) -> Table:
     p_values = [effect.p for _, effect in effects]
     tests = sum(p is not None for p in p_values)
     gone = f" Without such answers: {named_list(without)}." if without else ""
-    return Table(
+    return table_of(
         "order-effects",
         "The first and the last argument",
         "In the cases that show arguments of both sides: the share of answers on the side of the first or the last "
@@ -101,24 +91,21 @@ def _order(panel: SurveyFigures) -> Table:
         "one method, Student's t over issues, the independent units, and there is none with fewer than 10 issues or "
         f"where all have the same figure. The adjusted p is Holm's, for the {count_text(tests, 'test')} of this table. "
         f"Low and high are always over issues.{gone}",
-        (
-            _MODEL,
-            Column("case", "Case"),
-            Column("position", "Position"),
-            Column("answers", "Answers", "count"),
-            Column("agree", "Agree", "percent"),
-            Column("base_rate", "Base rate", "percent"),
-            Column("excess", "Beyond it", "points"),
-            *interval_columns("points"),
-            Column("p", "p", "p"),
-            Column("p_adjusted", "p, adjusted", "p"),
-        ),
-        tuple(
-            (
-                *(model, effect.case, effect.position, effect.answers),
-                *(None if share is None else 100 * share for share in (effect.rate, effect.base_rate, effect.excess)),
-                *(*interval_cells(effect.tested, "points", 100), effect.p, adjusted),
-            )
-            for (model, effect), adjusted in zip(effects, holm(p_values), strict=True)
-        ),
+        ((model, effect, adjusted) for (model, effect), adjusted in zip(effects, holm(p_values), strict=True)),
+        {
+            _MODEL: lambda row: row[0],
+            Column("case", "Case"): lambda row: row[1].case,
+            Column("position", "Position"): lambda row: row[1].position,
+            Column("answers", "Answers", "count"): lambda row: row[1].answers,
+            Column("agree", "Agree", "percent"): lambda row: _percent(row[1].rate),
+            Column("base_rate", "Base rate", "percent"): lambda row: _percent(row[1].base_rate),
+            Column("excess", "Beyond it", "points"): lambda row: _percent(row[1].excess),
+            **cells_in(interval_columns("points"), lambda row: interval_cells(row[1].tested, "points", 100)),
+            Column("p", "p", "p"): lambda row: row[1].p,
+            Column("p_adjusted", "p, adjusted", "p"): lambda row: row[2],
+        },
     )
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share

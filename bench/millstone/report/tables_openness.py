@@ -17,7 +17,7 @@ from ....metrics.millstone.openness import CASES, STANCES
 from ....metrics.millstone.topics import in_order
 from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.labels import named_list
-from ....report.table import Cell, Column, Table
+from ....report.table import Cell, Column, Table, cells_in, table_of
 from .panel import (
     ALL,
     ALL_BUT_THREE,
@@ -28,7 +28,6 @@ from .panel import (
     ModelProfile,
     SurveyFigures,
 )
-from .published import beside_published
 
 FLIP_WARNING = (
     "Eq. (1) read literally compares shares of two different stances where a stance flips, so a clean flip from 100% "
@@ -38,7 +37,7 @@ _MODEL = Column("model", "Model")
 _SET = Column("issue_set", "Issue set")
 _ISSUES = Column("issues", "Issues", "count")
 SCORE_COLUMNS = {score: Column(score.key, score.title, "score") for score in SCORES}
-_OM = (SCORE_COLUMNS[OM], SCORE_COLUMNS[BY_SILENCE], *interval_columns("score"))
+_OM = (_ISSUES, SCORE_COLUMNS[OM], SCORE_COLUMNS[BY_SILENCE], *interval_columns("score"))
 READINGS = "Readings of the score, and the ranks they give"
 # What both readings of the answers' texts give: each column with its cell.
 _BY_READING: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
@@ -61,27 +60,31 @@ _BY_READING: tuple[tuple[Column, Callable[[ModelProfile], Cell]], ...] = (
 
 
 def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
-    yield beside_published(
+    yield table_of(
         "table-4-om",
         "Table 4: open-mindedness on all issues",
         "OM of each model, the mean over its issues of eq. (1), from 0 to 100; higher is more open-minded. "
         f"{FLIP_WARNING} {BY_SILENCE.note} {OVER['issues']} {SETS_NOTE} Models that were asked about "
         "controversial issues only stand in table 5. The published scores fit the set of 104.",
-        (_MODEL, _SET, _ISSUES, *_OM),
         [
-            (model, name, *rest)
+            (name, scores)
             for name, models in panel.sets.items()
             if name in (ALL, ALL_BUT_THREE)
-            for model, *rest in _by_score(models)
+            for scores in _by_score(models)
         ],
+        {
+            _MODEL: lambda row: row[1].model,
+            _SET: lambda row: row[0],
+            **cells_in(_OM, lambda row: _om(row[1])),
+        },
     )
-    yield beside_published(
+    yield table_of(
         "table-5-om-controversial",
         "Table 5: open-mindedness on the controversial issues",
         "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
         f"open-minded. {FLIP_WARNING} {BY_SILENCE.note} {OVER['issues']}",
-        (_MODEL, _ISSUES, *_OM),
         _by_score(panel.sets.get(CONTROVERSIAL, ())),
+        {_MODEL: lambda scores: scores.model, **cells_in(_OM, _om)},
     )
     yield _readings(panel)
     yield _paired(panel)
@@ -183,56 +186,40 @@ def _without_side(counts: ModelCounts, at: int) -> tuple[int | None, ...]:
 
 
 def _topics(panel: SurveyFigures) -> Table:
-    return Table(
+    return table_of(
         "figure-4-topics",
         "Figure 4, data: open-mindedness by topic",
         "Mean OM over the scored issues of a topic. An issue of several topics counts in each of them (the authors' "
         "script counts the last one alone).",
-        (
-            Column("topic", "Topic"),
-            _MODEL,
-            SCORE_COLUMNS[OM],
-            SCORE_COLUMNS[BY_SILENCE],
-            _ISSUES,
-        ),
-        tuple(
-            (topic, model.name, *model.topics[topic])
-            for topic in in_order(panel.survey.topics)
-            for model in panel.models
-            if topic in model.topics
-        ),
+        ((topic, model) for topic in in_order(panel.survey.topics) for model in panel.models if topic in model.topics),
+        {
+            Column("topic", "Topic"): lambda row: row[0],
+            _MODEL: lambda row: row[1].name,
+            **cells_in((SCORE_COLUMNS[OM], SCORE_COLUMNS[BY_SILENCE], _ISSUES), lambda row: row[1].topics[row[0]]),
+        },
     )
 
 
 def _paired(panel: SurveyFigures) -> Table:
-    return Table(
+    return table_of(
         "paired-tests",
         "Are two models differently open-minded?",
         "The difference of two models' mean OM, first minus second, over the issues that both were scored on: of "
         "models that were asked alike at one temperature, and of one model at two. Interval and p are of one method, "
         "the paired t test over issues; without an interval p is the exact sign-flip test's. The adjusted p is Holm's, "
         "for the number of pairs. Low and high are always over issues.",
-        (
-            Column("first", "First"),
-            Column("second", "Second"),
-            _ISSUES,
-            Column("difference", "Difference", "score"),
-            *interval_columns("score"),
-            Column("p", "p", "p"),
-            Column("p_adjusted", "p, adjusted", "p"),
-        ),
-        tuple(
-            (
-                pair.first,
-                pair.second,
-                0 if pair.found is None else pair.found.clusters,
-                None if pair.found is None else pair.found.difference,
-                *interval_cells(pair.found, "score"),
-                None if pair.found is None else pair.found.p,
-                pair.p_adjusted,
-            )
-            for pair in panel.pairs
-        ),
+        panel.pairs,
+        {
+            Column("first", "First"): lambda pair: pair.first,
+            Column("second", "Second"): lambda pair: pair.second,
+            _ISSUES: lambda pair: 0 if pair.found is None else pair.found.clusters,
+            Column("difference", "Difference", "score"): lambda pair: (
+                None if pair.found is None else pair.found.difference
+            ),
+            **cells_in(interval_columns("score"), lambda pair: interval_cells(pair.found, "score")),
+            Column("p", "p", "p"): lambda pair: None if pair.found is None else pair.found.p,
+            Column("p_adjusted", "p, adjusted", "p"): lambda pair: pair.p_adjusted,
+        },
     )
 
 
@@ -267,11 +254,16 @@ def main_rows(readings: Table) -> dict[str, dict[str, Cell]]:
     return rows
 
 
-def _by_score(models: Iterable[IssueSetScores]) -> list[tuple[Cell, ...]]:
-    """Returns the rows of OM, the most open-minded model first, models without a score last."""
-    rows = [
-        (scores.model, om.known, om.mean, scores.figures["om_by_silence"].mean, *om.interval)
-        for scores in models
-        for om in [scores.figures["om"]]
-    ]
-    return sorted(rows, key=lambda row: -1.0 if row[2] is None else row[2], reverse=True)
+def _by_score(models: Iterable[IssueSetScores]) -> list[IssueSetScores]:
+    """Returns the most open-minded model first, models without a score last."""
+
+    def om(scores: IssueSetScores) -> float:
+        mean = scores.figures["om"].mean
+        return -1.0 if mean is None else mean
+
+    return sorted(models, key=om, reverse=True)
+
+
+def _om(scores: IssueSetScores) -> tuple[Cell, ...]:
+    om = scores.figures["om"]
+    return (om.known, om.mean, scores.figures["om_by_silence"].mean, *om.interval)

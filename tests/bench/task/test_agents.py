@@ -70,6 +70,10 @@ if __name__ == "__main__":
 """.replace("CITIES]", f"{CITIES}]")
 
 
+def tools_in(line: dict[str, Any]) -> list[dict[str, Any]]:
+    return [call for call in line["transcript"]["calls"] if call.get("role") == "tool"]
+
+
 def command(home: Path, provider: Provider, way: str) -> subprocess.Popen[str]:
     if way == "command line":
         where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report")
@@ -105,10 +109,10 @@ def test_an_agent_that_is_killed_goes_on_and_neither_pays_nor_does_anything_twic
     lines = {line["item"]: line for line in lines_of(tmp_path / "run/records.jsonl")}
     assert [line["score"] for line in lines.values()] == [1.0] * 4
     for city in CITIES:
-        uses = lines[city]["transcript"]["tools"]
-        assert [use["name"] for use in uses] == ["population", "area", "mayor"]
-        assert [use.get("replayed", False) for use in uses] == ([True, True, False] if city == "Cairo" else [False] * 3)
-        assert [use.get("is_error", False) for use in uses] == [False, False, True]
+        uses = tools_in(lines[city])
+        assert [use["model"] for use in uses] == ["population", "area", "mayor"]
+        assert [use.get("cached", False) for use in uses] == ([True, True, False] if city == "Cairo" else [False] * 3)
+        assert [use.get("status", "ok") for use in uses] == ["ok", "ok", "failed"]
         assert lines[city]["keys"] == list(dict.fromkeys(lines[city]["keys"])) and len(lines[city]["keys"]) == 7
 
 
@@ -167,7 +171,7 @@ def test_tools_made_for_an_item_and_steps_beyond_the_most_are_as_elsewhere(provi
     (tmp_path / "agent.py").write_text(text.replace("'word': 'x'", "'word': 'x', 'times': 2"))
     assert made(tmp_path, provider, out="more").code == 3
     (failed,) = lines_of(tmp_path / "more/failures.jsonl")
-    assert failed["status"] == "steps_exceeded" and len(failed["transcript"]["tools"]) == 1
+    assert failed["status"] == "steps_exceeded" and len(tools_in(failed)) == 1
     (tmp_path / "agent.py").write_text(text.replace("word: str", "word"))
     refused = made(tmp_path, provider, out="wrong")
     assert refused.code == 2 and "tool spell: parameter word has no type: write one, as word: str" in refused.err
@@ -266,6 +270,22 @@ def test_a_tool_may_ask_a_model_and_the_items_end_in_it_is_no_result(provider: P
     (line,) = lines_of(tmp_path / "again/records.jsonl")
     assert line["score"] == 1.0 and len(line["keys"]) == 6
     assert (tmp_path / "done.txt").read_text() == "count\n" * 2 and provider.calls() == 4
+
+
+def test_a_kept_result_of_a_tool_that_asks_leaves_later_calls_their_samples(provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import millstream as ms\n\nclass Own(ms.Benchmark):\n    data = [{'id': 'a'}]\n"
+        "    async def run(self, item, ask):\n"
+        "        async def colour() -> str:\n            return (await ask('Name a colour.')).text\n"
+        "        await ms.tool_loop(ask, 'colour', [colour])\n"
+        "        return [(await ask('Name a colour.')).text for _ in range(2)]\n"
+        "    def score(self, item, result):\n        return True\n"
+    )
+    assert made(tmp_path, provider).code == 0 and provider.calls() == 5
+    assert made(tmp_path, provider, out="again").code == 0 and provider.calls() == 5
+    (first,), (again,) = (lines_of(tmp_path / run / "records.jsonl") for run in ("run", "again"))
+    keys = [call["key"] for call in first["transcript"]["calls"]]
+    assert len(set(keys)) == 6 and keys[:1] + keys[2:] == [call["key"] for call in again["transcript"]["calls"]]
 
 
 def test_tools_with_a_state_are_called_again_so_that_it_is_as_before(provider: Provider, tmp_path: Path) -> None:

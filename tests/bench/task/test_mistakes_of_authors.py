@@ -49,7 +49,10 @@ def written(toys: Toys, text: str) -> str:
         (HEAD + RUN.replace("item, ask", "item") + SCORE, "Own: expected a method `async def run(self, item, ask)`"),
         (HEAD + RUN + SCORE.replace("item, ", ""), "Own: expected a method `def score(self, item, result)`"),
         (HEAD + RUN + SCORE.replace("def", "async def"), "Own: score: expected `def`, got `async def`"),
-        (HEAD + "    tools = print\n" + RUN + SCORE, "Own: tools: expected a list, as tools = [look_up]"),
+        (
+            HEAD + "    tools = print\n" + RUN + SCORE,
+            "Own: tools: expected a list of functions and ms.mcp(…), got <built-in",
+        ),
         ("import millstream as ms\n\nclass Own(ms.Benchmark):\n" + RUN + SCORE, "Own: data: expected it"),
     ],
 )

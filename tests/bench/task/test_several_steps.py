@@ -21,6 +21,7 @@ import millstream as ms
 from millstream.bench.evaluation.page.items import Matrix
 from millstream.bench.evaluation.page.runs import read_run
 from millstream.bench.task.benchmark import BENCHMARK
+from millstream.bench.task.messages import messages_in
 from millstream.bench.task.score_table import manner_of
 from millstream.engine.runs.run_folder import WrongSpecification, read_manifest
 
@@ -272,7 +273,7 @@ def test_a_reply_among_messages_is_sent_back_with_its_tool_calls(
         assert record["result"] == ["add", "The tools said: seven"]
         first, last = record["transcript"]["calls"]
         assert first["tools"] == ["add"] and first["parameters"] == {"tool_choice": "required"}
-        assert last["input"] == [[0, 4]] and [each["role"] for each in record["transcript"]["messages"]] == [
+        assert last["input"] == 3 and [each["role"] for each in record["transcript"]["messages"]] == [
             *("system", "user", "assistant", "tool", "assistant")
         ]
     assert set(scores_of(tmp_path / "run")["Agent"]["models"]) == {"sim/tools @ 0", "sim/tools @ 1"}
@@ -303,6 +304,11 @@ def test_python_goes_on_with_a_run_of_the_command_line_and_a_changed_class_is_an
     (tmp_path / "doubt.py").write_text(DOUBT.replace("Are you sure?", "Sure?"))
     done = cli("run", "doubt.py", "--model", "sim/pupil", *where, "--out", "run")
     assert done.code == 2 and "calls that are the same as before come from the cache" in done.err
+
+
+def test_a_reply_without_a_word_is_sent_back_as_a_turn_with_one() -> None:
+    refused = ms.Reply("", refused=True)
+    assert [message.content for message in messages_in([ms.user("?"), refused])] == ["?", "(nothing)"]
 
 
 def test_a_scorer_reads_a_result_that_is_a_text_and_else_the_last_answer(toys: Toys) -> None:

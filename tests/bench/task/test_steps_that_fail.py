@@ -101,6 +101,7 @@ return 1 / (item["n"] - 2)
     [
         ("raise SystemExit(7)", "SystemExit: 7 (own.py line 9)"),
         ("raise asyncio.CancelledError()", "CancelledError: (own.py line 9)"),
+        ("asyncio.current_task().cancel(); await asyncio.sleep(0)", "CancelledError: (own.py line 9)"),
         ("return object()", "the result of run(): a object cannot be written as JSON"),
         ("return await ask([ask('x')])", "a reply among the messages was not awaited: write `await ask(…)` (own.py"),
         ("return await ask([])", "TypeError: ask: expected a text, or messages such as ms.user(…), got [] (own.py"),

@@ -12,7 +12,10 @@ import pytest
 from msgspec import Meta, Struct
 
 from millstream.bench.evaluation.door.defect import BenchmarkDefect
-from millstream.bench.tools.function import FunctionTool, WrongArguments
+from millstream.bench.tools.carrying_out import Workers
+from millstream.bench.tools.function import OfferedTool, function_tool
+from millstream.bench.tools.toolset import Offer
+from millstream.engine.content import ToolCall, ToolResult
 
 
 class Colour(enum.Enum):
@@ -67,8 +70,12 @@ def draw(
     return f"{lines} {label} {size} {how} {pair} {by} {weights}"
 
 
+def tool_of(function: Callable[..., Any]) -> OfferedTool:
+    return function_tool(function, Workers())
+
+
 def test_types_and_docstring_of_a_function_are_what_a_model_reads_of_it() -> None:
-    tool = FunctionTool(draw).declared
+    tool = tool_of(draw).declared
     assert (tool.name, tool.description) == ("draw", "Draws lines, one after another.")
     assert tool.parameters is not None
     fields = tool.parameters["properties"]
@@ -96,14 +103,14 @@ def test_a_docstring_may_describe_parameters_in_fields() -> None:
         """
         return first + second
 
-    fields = (FunctionTool(add).declared.parameters or {})["properties"]
+    fields = (tool_of(add).declared.parameters or {})["properties"]
     assert [fields[name]["description"] for name in ("first", "second")] == ["one number, whole", "another"]
-    assert (FunctionTool(partial(add, second=2)).declared.parameters or {})["required"] == ["first"]
+    assert (tool_of(partial(add, second=2)).declared.parameters or {})["required"] == ["first"]
 
 
 def test_arguments_become_the_functions_types() -> None:
     text = '{"lines": [{"begin": {"x": 1}, "colour": "blue"}], "label": null, "pair": [3, 4], "by": {"word": "a"}}'
-    bound = FunctionTool(draw).arguments(text)
+    bound = tool_of(draw).decode(text)
     assert bound.args == ([Line(Place(1.0), Colour.BLUE)], None)
     assert bound.kwargs == {"pair": (3, 4), "by": {"word": "a"}}
     assert draw(*bound.args, **bound.kwargs).endswith("None 5 fast (3, 4) {'word': 'a'} None")
@@ -127,10 +134,9 @@ def test_arguments_become_the_functions_types() -> None:
 def test_arguments_that_a_tool_does_not_take_say_what_it_takes(text: str, says: str) -> None:
     def find(key: str, count: int = 1, colour: Colour | None = None) -> None: ...
 
-    with pytest.raises(WrongArguments) as wrong:
-        FunctionTool(find).arguments(text)
-    assert says in str(wrong.value)
-    assert str(wrong.value).endswith("find takes a JSON object with key, count (optional), colour (optional).")
+    wrong = Offer({"find": tool_of(find)}, is_kept=True).begun(ToolCall("c", "find", text))
+    assert isinstance(wrong, ToolResult) and wrong.is_error and says in wrong.content
+    assert str(wrong.content).endswith("find takes a JSON object with key, count (optional), colour (optional).")
 
 
 def untyped(key): ...  # type: ignore[no-untyped-def]
@@ -167,5 +173,5 @@ def test_a_function_that_a_model_cannot_be_told_of_is_refused_with_its_parameter
     function: Callable[..., Any], says: str
 ) -> None:
     with pytest.raises(BenchmarkDefect) as refused:
-        FunctionTool(function)
+        tool_of(function)
     assert str(refused.value).startswith(says)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import pytest
 
 import millstream as ms
 from millstream.bench.tools.mcp_server import RunningServer
-from millstream.bench.tools.toolbox import Kept, KeptFor, Offer, Toolbox, ToolSet
+from millstream.bench.tools.toolset import CarryOut, Offer, ToolSet
 from millstream.engine.content import Image, ToolCall, ToolResult
 from millstream.engine.fault import LocalFault
 
@@ -66,23 +66,24 @@ for line in sys.stdin:
 """
 
 
-async def unkept(name: str, question: Any, work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor) -> Kept:
-    return Kept(await work())
+async def unkept(question: dict[str, Any], carry_out: CarryOut) -> ToolResult:
+    return await carry_out()
 
 
 @asynccontextmanager
 async def offered(*tools: Any, limit_s: float = 20.0, variables: dict[str, str] | None = None) -> AsyncIterator[Offer]:
     toolset = ToolSet(tools, time_limit_s=limit_s, variables=variables or {})
-    box = Toolbox(toolset, unkept)
+    servers = toolset.of_item()
     try:
-        yield await box.offer()
+        yield await toolset.offer(None, servers, unkept)
     finally:
-        await box.close()
+        await servers.close()
         await toolset.close()
 
 
 async def called(offer: Offer, name: str, arguments: str = "{}") -> ToolResult:
-    return (await offer.result(ToolCall("c", name, arguments))).result
+    begun = offer.begun(ToolCall("c", name, arguments))
+    return begun if isinstance(begun, ToolResult) else await begun[1]()
 
 
 @pytest.fixture
@@ -121,12 +122,12 @@ def test_each_item_has_a_server_of_its_own_unless_it_is_shared_and_none_outlives
     async def asked() -> None:
         for shared in (False, True):
             toolset = ToolSet([ms.mcp(own, shared=shared)])
-            boxes = [Toolbox(toolset, unkept) for _ in range(2)]
-            offers = await asyncio.gather(*(box.offer() for box in boxes))
+            items = [toolset.of_item() for _ in range(2)]
+            offers = await asyncio.gather(*(toolset.offer(None, servers, unkept) for servers in items))
             said = [str((await called(offer, "whoami")).content) for offer in offers]
             pids = {int(text.split()[0]) for text in said}
             assert len(pids) == (1 if shared else 2)
-            await asyncio.gather(*(box.close() for box in boxes))
+            await asyncio.gather(*(servers.close() for servers in items))
             assert [is_running(pid) for pid in pids] == ([True] if shared else [False, False])
             await toolset.close()
             assert not any(map(is_running, pids))

@@ -9,7 +9,7 @@ import pytest
 
 from millstream.bench.millstone.reference import ISSUES
 from millstream.bench.millstone.report.published import beside_published, published_rows
-from millstream.report.table import PUBLISHED, THIS_RUN, Column
+from millstream.report.table import PUBLISHED, THIS_RUN, Column, Table
 
 FULL_MODELS = {"Claude 3.5 Haiku", "Claude Opus 4", "Gemini 2.0 Flash", "Llama 3.1 405B", "Llama 3.1 8B"}
 ALL_MODELS = FULL_MODELS | {"GPT 4o", "GPT 4o mini", "Grok 3", "Grok 3 mini"}
@@ -88,7 +88,7 @@ def test_published_issues_go_by_the_ids_of_the_data_set() -> None:
 
 def test_published_rows_stand_behind_a_runs_own_and_say_so() -> None:
     columns = (Column("model", "Model"), Column("om", "OM", "score"), Column("low", "Low", "score"))
-    table = beside_published("table-5-om-controversial", "Title", "Note", columns, [("mine", 3.0, 2.0)])
+    table = beside_published(Table("table-5-om-controversial", "Title", "Note", columns, (("mine", 3.0, 2.0),)))
     assert table.columns[0].name == "source"
     assert table.rows[0] == (THIS_RUN, "mine", 3.0, 2.0)
     assert table.rows[1] == (PUBLISHED, "Grok 3", 10.58, None)
@@ -101,4 +101,5 @@ def test_a_published_figure_without_its_column_is_refused() -> None:
 
 
 def test_the_paper_prints_nothing_of_a_table_it_does_not_have() -> None:
-    assert published_rows("paired-tests", [Column("first", "First")]) == []
+    table = Table("paired-tests", "Title", "Note", (Column("first", "First"),), (("mine",),))
+    assert beside_published(table) == table

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -15,41 +15,34 @@ import pytest
 from millstream.bench.evaluation.door.defect import BenchmarkDefect
 from millstream.bench.tools.carrying_out import Workers
 from millstream.bench.tools.results import RESULT_CHARS_MAX
-from millstream.bench.tools.toolbox import AnyTool, Kept, KeptFor, Toolbox, ToolSet
+from millstream.bench.tools.toolset import AnyTool, CarryOut, Offer, ToolSet
 from millstream.engine.content import Image, Tool, ToolCall, ToolResult
 from millstream.engine.fault import LocalFault
 
 SEEN = Image("data:image/png;base64,AAAA")
 
 
-class Store:
-    """Keeps results by their questions, as an engine does."""
+async def unkept(question: dict[str, Any], carry_out: CarryOut) -> ToolResult:
+    return await carry_out()
 
-    def __init__(self) -> None:
-        self.kept: dict[str, ToolResult] = {}
 
-    async def __call__(
-        self, name: str, question: Mapping[str, Any], work: Callable[[], Awaitable[ToolResult]], kept_for: KeptFor
-    ) -> Kept:
-        key = f"{name} {question}"
-        is_replayed = key in self.kept
-        if not is_replayed:
-            self.kept[key] = await work()
-        return Kept(self.kept[key], is_replayed)
+async def offered(toolset: ToolSet) -> Offer:
+    return await toolset.offer(None, toolset.of_item(), unkept)
+
+
+async def carried_out(offer: Offer, name: str, arguments: str = "{}") -> ToolResult:
+    begun = offer.begun(ToolCall("c", name, arguments))
+    return begun if isinstance(begun, ToolResult) else await begun[1]()
 
 
 def results(tools: Sequence[AnyTool], *calls: tuple[str, str], limit_s: float = 5.0) -> list[ToolResult]:
     """The results of calls, all at once."""
 
-    async def carried_out() -> list[ToolResult]:
-        toolset = ToolSet(tools, time_limit_s=limit_s)
-        box = Toolbox(toolset, Store())
-        offer = await box.offer()
-        kept = await asyncio.gather(*(offer.result(ToolCall(f"c{n}", *call)) for n, call in enumerate(calls)))
-        await box.close()
-        return [each.result for each in kept]
+    async def all_of_them() -> list[ToolResult]:
+        offer = await offered(ToolSet(tools, time_limit_s=limit_s))
+        return await asyncio.gather(*(carried_out(offer, *call) for call in calls))
 
-    return asyncio.run(carried_out())
+    return asyncio.run(all_of_them())
 
 
 def result(function: Callable[..., Any], arguments: str = "{}", *, limit_s: float = 5.0) -> ToolResult:
@@ -61,7 +54,7 @@ def twice(word: str) -> str:
     return 2 * word
 
 
-def test_what_a_tool_returns_is_its_result_with_the_calls_id_and_name() -> None:
+def test_what_a_tool_returns_is_its_result() -> None:
     async def slowly(word: str) -> str:
         await asyncio.sleep(0.01)
         return word.upper()
@@ -76,9 +69,9 @@ def test_what_a_tool_returns_is_its_result_with_the_calls_id_and_name() -> None:
     wrapped.__name__ = "wrapped"
     calls = [(name, '{"word": "b"}') for name in ("slowly", "twice", "wrapped")]
     assert results([twice, slowly, wrapped], *calls) == [
-        ToolResult("c0", "B", "slowly"),
-        ToolResult("c1", "bb", "twice"),
-        ToolResult("c2", '["B"]', "wrapped"),
+        ToolResult("", "B", "slowly"),
+        ToolResult("", "bb", "twice"),
+        ToolResult("", '["B"]', "wrapped"),
     ]
 
 
@@ -91,6 +84,8 @@ def test_values_become_text_or_images() -> None:
         ({"a": [1, None]}, '{"a":[1,null]}'),
         (2.5, "2.5"),
         (None, "null"),
+        (float("nan"), "NaN"),
+        ([1.5, float("-inf"), {3: "ß"}], '[1.5,-Infinity,{"3":"ß"}]'),
         ("\ud800", "?"),
         (Odd(), "odd"),
         (SEEN, (SEEN,)),
@@ -126,9 +121,9 @@ def test_exceptions_that_models_read_are_told_at_the_end(caplog: pytest.LogCaptu
 
     async def main() -> None:
         toolset = ToolSet([breaks])
-        offer = await Toolbox(toolset, Store()).offer()
+        offer = await offered(toolset)
         for number in (0, 1, 0):
-            await offer.result(ToolCall("c", "breaks", f'{{"n": {number}}}'))
+            await carried_out(offer, "breaks", f'{{"n": {number}}}')
         await toolset.close()
 
     asyncio.run(main())
@@ -204,14 +199,14 @@ def test_a_tool_that_hangs_is_abandoned_after_its_limit_and_counted(caplog: pyte
             raise
         return "late"
 
-    async def carried_out() -> None:
+    async def main() -> None:
         toolset = ToolSet([hangs, sleeps], time_limit_s=0.1)
-        offer = await Toolbox(toolset, Store()).offer()
+        offer = await offered(toolset)
         began = time.monotonic()
-        kept = await asyncio.gather(*(offer.result(ToolCall("c", name)) for name in ("hangs", "sleeps")))
+        made = await asyncio.gather(*(carried_out(offer, name) for name in ("hangs", "sleeps")))
         assert time.monotonic() - began < 1.0
-        for each, name in zip(kept, ("hangs", "sleeps"), strict=True):
-            assert each.result.content == f"{name} gave no result in 0.1 s and was abandoned" and each.result.is_error
+        for each, name in zip(made, ("hangs", "sleeps"), strict=True):
+            assert each.content == f"{name} gave no result in 0.1 s and was abandoned" and each.is_error
         assert cancelled == [True] and toolset.workers.still_running == 1
         await toolset.close()
         assert "0.1 s and were abandoned: hangs 1, sleeps 1; 1 of them still run" in caplog.text
@@ -219,29 +214,29 @@ def test_a_tool_that_hangs_is_abandoned_after_its_limit_and_counted(caplog: pyte
         while toolset.workers.still_running:  # noqa: ASYNC110 (a thread ends)
             await asyncio.sleep(0.001)
 
-    asyncio.run(carried_out())
+    asyncio.run(main())
 
 
 def test_abandoned_threads_are_bounded_and_do_not_take_the_place_of_others() -> None:
     go_on = threading.Event()
 
-    async def carried_out() -> None:
-        workers = Workers(at_work_most=1, left_most=2)
+    async def main() -> None:
+        workers = Workers(0.01, at_work_most=1, left_most=2)
         for _ in range(2):
-            with pytest.raises(Exception, match="gave no result in"):
-                await workers.thread("waits", go_on.wait, 0.01)
+            assert "gave no result in" in str((await workers.in_thread("waits", go_on.wait)).content)
         with pytest.raises(LocalFault, match="2 calls of tools ran over their time limit and still run"):
-            await workers.thread("waits", go_on.wait, 0.01)
+            await workers.in_thread("waits", go_on.wait)
         go_on.set()
         while workers.still_running:  # noqa: ASYNC110 (a thread ends)
             await asyncio.sleep(0.001)
-        assert await workers.thread("returns", lambda: "value", 5.0) == "value"
+        workers.limit_s = 5.0
+        assert (await workers.in_thread("returns", lambda: "value")).content == "value"
 
-    asyncio.run(carried_out())
+    asyncio.run(main())
 
 
 def test_cancellation_passes_through_a_tool() -> None:
-    async def carried_out() -> None:
+    async def main() -> None:
         begun, cancelled = asyncio.Event(), []
 
         async def waits() -> str:
@@ -252,34 +247,14 @@ def test_cancellation_passes_through_a_tool() -> None:
                 cancelled.append(True)
             return ""
 
-        offer = await Toolbox(ToolSet([waits]), Store()).offer()
-        task = asyncio.create_task(offer.result(ToolCall("c", "waits")))
+        task = asyncio.create_task(carried_out(await offered(ToolSet([waits])), "waits"))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert cancelled == [True]
 
-    asyncio.run(carried_out())
-
-
-def test_an_equal_call_is_a_call_of_its_own_and_is_replayed_in_its_place() -> None:
-    done: list[str] = []
-
-    def count(word: str) -> str:
-        done.append(word)
-        return str(len(done))
-
-    async def carried_out(store: Store) -> list[Kept]:
-        offer = await Toolbox(ToolSet([count]), store).offer()
-        calls = ('{"word": "a"}', '{"word":"a"}', '{"word": "b"}')
-        return [await offer.result(ToolCall("c", "count", each)) for each in calls]
-
-    store = Store()
-    first, again = asyncio.run(carried_out(store)), asyncio.run(carried_out(store))
-    assert done == ["a", "a", "b"]
-    assert [each.result.content for each in again] == [each.result.content for each in first] == ["1", "2", "3"]
-    assert [each.is_replayed for each in first + again] == [False] * 3 + [True] * 3
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize(
