@@ -30,7 +30,8 @@ class Document:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            text = path.read_bytes().decode("utf-8")
+            # Editors on Windows begin a file with a byte order mark.
+            text = path.read_bytes().decode("utf-8-sig")
         except OSError as error:
             raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
         except UnicodeDecodeError as error:

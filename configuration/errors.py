@@ -28,6 +28,10 @@ class UsageError(Exception):
     exit_code = WRONG_USAGE
 
 
+class Mistakes(UsageError):
+    """Raised for several mistakes in one command: the message has a line for each."""
+
+
 def exit_code_of(error: BaseException) -> int | None:
     """Returns the exit code of an error that a person can cause; None: it is a defect of this program."""
     code = getattr(error, "exit_code", None)

@@ -31,6 +31,21 @@ _TAILS = ("/chat/completions", "/completions", "/responses", "/messages", "/embe
 _SELLERS = (".openai.com", ".azure.com")
 # What OpenAI's host ends with, and those for one region.
 _OPENAI = ".api.openai.com"
+# What other programs and people call these providers.
+_OTHER_NAMES = {
+    "google": "gemini",
+    "google_genai": "gemini",
+    "vertex_ai": "vertex",
+    "claude": "anthropic",
+    "gpt": "openai",
+    "chatgpt": "openai",
+    "aws": "bedrock",
+    "amazon": "bedrock",
+    "x-ai": "xai",
+    "grok": "xai",
+    "together_ai": "together",
+    "fireworks_ai": "fireworks",
+}
 
 
 class ConfigurationError(ValueError):
@@ -181,12 +196,20 @@ def row_of(model: str, means: ReachSettings) -> Provider:
         row = means.others(name)
     if row is None or not model_name:
         providers = sorted({*PROVIDERS, *means.providers})
-        hint = nearest(name, providers, cutoff=0.8) or f" (on a server of your own: vllm/{model} or ollama/{model})"
+        hint = _meant(name, model_name, providers) or f" (on a server of your own: vllm/{model} or ollama/{model})"
         raise UnknownProvider(
             f"model {model!r}: no provider {name!r}{hint}; known are {', '.join(providers)}, and any that "
             f"[providers.NAME] in a --config file or an installed package names"
         )
     return row
+
+
+def _meant(name: str, model_name: str, providers: list[str]) -> str:
+    """Returns the provider that a person most likely meant by an unknown one, in brackets; empty: none is near."""
+    meant = _OTHER_NAMES.get(name.lower(), name.lower())
+    if meant in providers and model_name:
+        return f" (nearest: {meant}/{model_name})"
+    return nearest(meant, providers, cutoff=0.8)
 
 
 def protocol_of(model: str, means: ReachSettings) -> WireProtocol:

@@ -47,6 +47,8 @@ class Headline(Struct, frozen=True, kw_only=True):
     """The scores, in any order."""
     most: float | None = None
     """The largest possible score; None: the scale ends at the largest number shown."""
+    is_low_first: bool = False
+    """Whether the lowest score stands first."""
     paper: tuple[str, str] | None = None
     """The paper's name and address; None: there is none."""
     facts: str = ""
@@ -68,7 +70,8 @@ def _picture(headline: Headline, name: str) -> str:
     if not every:
         return ""
     low, high = _scale(every, headline.most)
-    rows = sorted(every, key=lambda each: (-(each.score or 0.0), each.model))
+    sign = 1 if headline.is_low_first else -1
+    rows = sorted(every, key=lambda each: (sign * (each.score or 0.0), each.model))
     rows += [each for each in headline.scores if each.score is None]
     lines = "".join(_row(each, headline, low, high) for each in rows)
     ends = f"<span>{shown_value(headline.kind, low)}</span><span>{shown_value(headline.kind, high)}</span>"
@@ -76,7 +79,8 @@ def _picture(headline: Headline, name: str) -> str:
         " Hollow dots are the paper’s figures, on its own data." if any(each.is_published for each in every) else ""
     )
     lacks = " A model without a score stands last." if len(every) < len(headline.scores) else ""
-    title = f"{headline.score} of each model, the highest first, with its 95% interval where it has one.{hollow}{lacks}"
+    first = "lowest" if headline.is_low_first else "highest"
+    title = f"{headline.score} of each model, the {first} first, with its 95% interval where it has one.{hollow}{lacks}"
     return (
         f'<table class="headline" id="{name}"><caption>{in_html(title)}</caption>'
         f'<thead><tr><th scope="col">Model</th><th scope="col" class="dots">'

@@ -5,6 +5,7 @@ Owns how a value is shown to a reader. Everything is escaped here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..format import figure_text, measured_time
@@ -20,6 +21,8 @@ LONG, BEGINNING = 60, 10
 _NAME_LONGEST = 120
 # The most characters of a text that is kept on one line, if there is room.
 _SHORT = 36
+# Too few for an interval, how many there are, and their single figures.
+_FEW = re.compile(r"no interval: (fewer than \d+ [a-z ]+) \(\d[\d,]*\)(?:: (.+))?")
 # The first words of verdicts that have a colour.
 _VERDICTS = ("kept", "missed")
 
@@ -28,11 +31,14 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     """Returns a table as HTML, only the first rows of a long one. `identity` is the element's id; `file` is the path of
     the table's CSV file (None: it has none), by which the page's script finds the table's data."""
     columns, rows, empty = _filled(table)
+    rows, reasons = _without_reasons(rows)
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]
     note = "" if file is None else f"<span>{in_html(file)}</span>"
     if len(rows) < len(table.rows):
         note = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {note}"
+    if reasons:
+        note += f"{' ' if note else ''}{MISSING}: no interval, since there are {in_html(' or '.join(reasons))}."
     if empty:
         names = ", ".join(dict.fromkeys(column.title for column in empty))
         note += f"{' ' if note else ''}Columns without a value: {in_html(names)}."
@@ -62,6 +68,19 @@ def _filled(table: Table) -> tuple[list[Column], list[tuple[Cell, ...]], list[Co
     columns = [table.columns[at] for at in kept]
     rows = [tuple(row[at] for at in kept) for row in table.rows]
     return columns, rows, [column for at, column in enumerate(table.columns) if at not in kept]
+
+
+def _without_reasons(rows: Iterable[tuple[Cell, ...]]) -> tuple[list[tuple[Cell, ...]], list[str]]:
+    """Returns the rows with a dash, and single figures in brackets, in place of each text that says that too few
+    things have no interval; and the reasons, each once, for one note below the table."""
+    reasons: dict[str, None] = {}
+
+    def short(found: re.Match[str]) -> str:
+        reasons[found[1]] = None
+        return f"{MISSING} ({found[2]})" if found[2] else MISSING
+
+    kept = [tuple(_FEW.sub(short, cell) if isinstance(cell, str) else cell for cell in row) for row in rows]
+    return kept, list(reasons)
 
 
 def shown_value(kind: Kind, cell: Cell) -> str:

@@ -145,7 +145,7 @@ def standings_html(standings: Sequence[AnswerStatus], name: str) -> str:
 
 def choices_html(choices: Sequence[tuple[str, str]]) -> str:
     """Returns the readings that a report uses, folded; empty if there are none."""
-    return folded("Readings that this report goes by", facts_html(choices)) if choices else ""
+    return folded("Options used", facts_html(choices)) if choices else ""
 
 
 def folded(title: str, body: str) -> str:

@@ -126,7 +126,7 @@ class Others:
     def _wrong(self, group: str, name: str, made: object) -> ConfigurationError:
         point = self._points(group)[name][0]
         return ConfigurationError(
-            f"{_named(point)} is of type {type(made).__name__}; it must be {_WANTED[group]}: mend or remove it"
+            f"{_named(point)} is of type {type(made).__name__}; it must be {_WANTED[group]}: correct or remove it"
         )
 
     @staticmethod
@@ -135,7 +135,7 @@ class Others:
             made = point.load()
         except (Exception, SystemExit) as error:
             raise ConfigurationError(
-                f"{_named(point)} can't be loaded ({in_one_line(error)}): mend or remove that package"
+                f"{_named(point)} can't be loaded ({in_one_line(error)}): repair or remove that package"
             ) from error
         if made is None:
             raise ConfigurationError(f"{_named(point)} is None; it must be {_WANTED[point.group]}")

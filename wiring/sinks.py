@@ -33,7 +33,7 @@ def opened_sink(word: str, others: Others) -> OpenedSink:
     except (Exception, SystemExit) as error:
         safe_argument = with_shown_addresses(argument)
         raise LocalFault(
-            f"{whose} can't be opened with {safe_argument!r} ({in_one_line(error)}): mend what it names"
+            f"{whose} can't be opened with {safe_argument!r} ({in_one_line(error)}): correct what it names"
         ) from error
     if lacking:
         raise LocalFault(f"{whose} gave a {type(sink).__name__}, which has no {', '.join(lacking)}: it is no Sink")
@@ -89,7 +89,7 @@ class OpenedSink:
             fault = LocalFault(in_one_line(error))
         if fault is not None and self.fault is None:
             self.fault = LocalFault(
-                f"{self._whose}: {fault}; the run's own folder and the cache are whole: mend it, then resume, or run "
+                f"{self._whose}: {fault}; the run's own folder and the cache are whole: fix it, then resume, or run "
                 f"into another folder, where it is given everything, out of the cache"
             )
 

@@ -76,13 +76,11 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         if options.dataset is None:
             notes.insert(
                 0,
-                "no --dataset given: holding sample conversations that come with millstream, no published data; the "
-                "paper's are not public: pass the --dataset that `millstream data chameleon` generates by its prompts",
+                "no --dataset: using sample conversations (not the paper's, which are not public). `millstream data "
+                "chameleon` generates some by the paper's prompts",
             )
         elif options.search == CORPUS_LANE and options.corpus is None:
-            notes.append(
-                "no --corpus given: searching the articles that come with millstream, on its own sample topics"
-            )
+            notes.append("no --corpus: searching the sample articles, which are on the sample topics alone")
         return ItemSet(
             items=list(items_of(dataset, options.turns, options.order, options.seed)),
             digest=dataset.digest,
@@ -132,7 +130,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
             unknown := [model for model in readers if settings.facts_of(model).window is None]
         ):
             return run
-        note = f"window unknown, {WINDOW:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
+        note = f"context window of {', '.join(unknown)} unknown; assuming {WINDOW:,} tokens (set --window)"
         return structs.replace(run, notes=(*run.notes, note))
 
     def run(

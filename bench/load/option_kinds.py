@@ -60,6 +60,6 @@ LENGTHS = values.Parsed(
     "--replay tells",
     _lengths,
 )
-MOST_TOKENS = values.Parsed(f"{MAX_TOKENS.expected}, or trace for those that --replay tells", _max_tokens)
+MOST_TOKENS = values.Parsed(f"{MAX_TOKENS.expected}, or trace: those of the --replay file", _max_tokens)
 # It is read as a share.
 PERCENTAGE = values.Parsed("a percentage from 0.1% to 50%, as in 5%", _percentage)

@@ -45,9 +45,7 @@ class LoadOptions(Struct, frozen=True):
         tuple[str, ...],
         Positional(ModelName(), "PROVIDER/MODEL", "who is asked; several at once, each with all the calls"),
     ]
-    out: Annotated[str | None, Option(Text("a folder"), "DIR", "the test's folder, in which no test may stand yet")] = (
-        None
-    )
+    out: Annotated[str | None, Option(Text("a folder"), "DIR", "the test's folder; it must not hold a test yet")] = None
     no_report: Annotated[bool, Option(help="write no report.html and tables/")] = False
     plan: Annotated[bool, Option(help="say what would be sent and what it may cost; send nothing, write nothing")] = (
         False
@@ -140,7 +138,7 @@ class LoadOptions(Struct, frozen=True):
         Option(
             LENGTHS,
             "LENGTH",
-            "words of ours, so many tokens: N, LOW-HIGH, lognormal:MEDIAN,P99, or trace for those that --replay tells "
+            "words of ours, so many tokens: N, LOW-HIGH, lognormal:MEDIAN,P99, or trace: those of the --replay file "
             "(default: 200)",
             one_of=_ASKED,
         ),
@@ -173,7 +171,7 @@ class LoadOptions(Struct, frozen=True):
     ] = False
     max_tokens: Annotated[
         int | Literal["trace"],
-        Option(MOST_TOKENS, "N", "the most tokens of an answer, or trace for those that --replay tells (default: 64)"),
+        Option(MOST_TOKENS, "N", "the most tokens of an answer, or trace: those of the --replay file (default: 64)"),
     ] = 64
     temperature: Annotated[float | None, Option(TEMPERATURE, "T", "as in a run (default: not sent)")] = None
     whole: Annotated[bool, Option(help="ask for whole answers; else they are streamed")] = False

@@ -75,7 +75,7 @@ def _prompt_of(text: str | Raw, where: str) -> Prompt:
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(
             f"{where}: expected a JSON string, or an object with `prompt` (a text) or `messages` (a list of objects "
-            f"with role and content), got something else ({error}): mend it, or put the text into a JSON string"
+            f"with role and content), got something else ({error}): correct it, or put the text into a JSON string"
         ) from error
     if isinstance(value, str):
         return value

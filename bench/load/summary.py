@@ -30,7 +30,7 @@ def tell(load: LoadFigures, folder: Path | None = None) -> str:
     for series in series_of([LoadTest("", load)]):
         blocks.append([printable(series.model), *(f"  {line}".rstrip() for line in _model(series))])
     gone = [printable(each) for each in load.unmeasured]
-    blocks.append([f"over after {clock(load.seconds)} measured: {ended(load)}", *gone, *_files(load, folder)])
+    blocks.append([f"measured for {clock(load.seconds)}; ended: {ended(load)}", *gone, *_files(load, folder)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 

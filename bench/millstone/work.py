@@ -19,7 +19,7 @@ from ...engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ...engine.limits import Lack, Quota, Tokens, declared_quota
 from ...engine.pairs import Pair
 from ...engine.runs.run_folder import read_manifest
-from ...format import decimal_text
+from ...format import count_text, decimal_text
 from ...metrics.millstone.figures import SCORED, SCORES
 from ...report.interval_text import interval_cell, single_figures
 from ...wiring import Settings
@@ -111,8 +111,8 @@ class GridItems(ItemSet):
 def _notes(run: Options, path: Path, dataset: IssueDataset) -> Iterator[str]:
     if run.dataset is None:
         yield (
-            "no --dataset given: asking sample issues that come with millstream, which are no published data; for the "
-            "paper's, pass the --dataset that `millstream data millstone` makes from a checkout of the authors' files"
+            f"no --dataset: using the {count_text(len(dataset.issues), 'sample issue')} (not the paper's). `millstream "
+            "data millstone` makes the paper's from a checkout of the authors' files"
         )
     if run.issues == CONTROVERSIAL_OR_ALL and not {issue.id for issue in dataset.issues} & set(CONTROVERSIAL):
         yield f"{path} has none of the paper's controversial issues: all its issues are asked in their place"

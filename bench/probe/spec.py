@@ -52,7 +52,7 @@ def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) ->
     if unpriced and sending.max_cost is not None:
         raise UsageError(
             f"model {unpriced[0]!r} has no price, so --max-cost can't be kept: give it one under "
-            f"[prices.{unpriced[0]!r}] in a --config file, or leave --max-cost out: then --max-calls alone guards"
+            f"[prices.{unpriced[0]!r}] in a --config file, or leave --max-cost out: then only --max-calls limits it"
         )
     longest = min(
         prompt_tokens(settings.facts_of(model).window or WINDOW, output_of(model, settings)) for model in models

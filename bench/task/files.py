@@ -165,7 +165,7 @@ def _imports_from(folder: Path) -> Iterator[None]:
 
 def _task_of_toml(source: bytes, path: Path) -> Task:
     try:
-        found = tomllib.loads(source.decode())
+        found = tomllib.loads(source.decode("utf-8-sig"))
     except ValueError as error:
         raise TaskError(f"{path}: expected TOML, got something else: {_one_line(error)}") from error
     table = found.get("task")
@@ -186,9 +186,9 @@ def _line_of(error: BaseException, path: Path) -> str:
 
 
 def _what_to_do(error: BaseException) -> str:
-    """Returns what mends an error of a task file, to follow its message; empty: not known."""
+    """Returns what corrects an error of a task file, to follow its message; empty: not known."""
     if isinstance(error, ImportError) and missing_module(error):
-        return f": install it into the environment that millstream runs in ({sys.prefix}), or mend the import"
+        return f": install it into the environment that millstream runs in ({sys.prefix}), or correct the import"
     return nearest_argument(error) if isinstance(error, Exception) else ""
 
 

@@ -88,7 +88,7 @@ def options_of_word(word: str, *, has_run: bool = False) -> dict[str, Any] | Non
     if path.suffix != ".toml" or not path.is_file():
         return None
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return None
     return {"file": word} if "task" in tables and (has_run or "run" not in tables) else None

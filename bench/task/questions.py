@@ -184,7 +184,13 @@ def _entries(task: Task, base: Path) -> Iterator[RowEntry]:
     elif task.split is not None or task.subset is not None:
         raise TaskError(f"{path}: split and subset choose a part of a folder: this is none")
     elif not path.exists():
-        raise TaskError(f"{path}: expected the task's data, a file or a folder, found nothing there")
+        where = f"{path}: expected the task's data, a file or a folder, found nothing there"
+        if "://" in str(task.data) or str(task.data).startswith("hf:"):
+            where = (
+                f"data {str(task.data)!r}: expected a file or a folder on this machine: download it; from the Hugging "
+                "Face hub with datasets.load_dataset(NAME).save_to_disk(FOLDER)"
+            )
+        raise TaskError(where)
     else:
         yield from entries_of_file(path)
 

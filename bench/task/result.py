@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from ...engine.runs.journal import read_lines
 from ...engine.runs.run_folder import FAILURES, RECORDS
@@ -17,6 +17,7 @@ from ...metrics.statistics.comparisons import Comparison
 from ..evaluation.door.record import Record as BaseRecord
 from ..evaluation.running.journals import decoded
 from .records import Record
+from .result_html import evaluation_html
 
 
 class ScoreFigure(Struct, frozen=True):
@@ -120,6 +121,27 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         path = self.folder / FAILURES
         yield from decoded(read_lines(path), BaseRecord, str(path))
 
+    def troubles(self) -> Iterator[str]:
+        """Yields a sentence on each thing that is missing: scores, questions that failed, questions that are
+        pending."""
+        yield from self.unmeasured
+        if self.failures:
+            yield f"{self.failures:,} questions failed for good: {self.folder / FAILURES}"
+        if self.pending:
+            yield f"{self.pending:,} questions are pending ({'; '.join(self.stops) or 'interrupted'}): run it again"
+
+    def to_pandas(self) -> Any:
+        """Returns the records as a pandas.DataFrame with a row for each answer and a column for each field of a record;
+        columns of the task's rows are named `row.NAME`. Raises ImportError if pandas is not installed."""
+        try:
+            import pandas  # type: ignore[import-untyped, unused-ignore]
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas: pip install pandas") from error
+        return pandas.DataFrame.from_records([_flat(record) for record in self.records()])
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
+
     def __repr__(self) -> str:
         return (
             f"<Evaluation {self.name} [{', '.join(f'{model} {found.score}' for model, found in self.models.items())}]>"
@@ -142,13 +164,16 @@ class Evaluation(Struct, frozen=True, kw_only=True):
                 yield f"  {model:{width}}  {name} {figure}"
         yield from (f"  {pair}" for pair in self.pairs)
         yield from (f"  {remark}" for result in self.models.values() for remark in result.remarks)
-        yield from (f"  {sentence}" for sentence in self.unmeasured)
-        if self.failures:
-            yield f"  {self.failures:,} questions failed for good: {self.folder / FAILURES}"
-        if self.pending:
-            yield f"  {self.pending:,} questions are pending ({'; '.join(self.stops) or 'interrupted'}): run it again"
+        yield from (f"  {sentence}" for sentence in self.troubles())
         if self.report is not None:
             yield f"  report: {self.report}"
+
+
+def _flat(record: Record) -> dict[str, Any]:
+    """Returns a record as plain values by column, of which those of the row are on one level with the others."""
+    fields: dict[str, Any] = to_builtins(record)
+    row = fields.pop("row")
+    return fields | {f"row.{name}": value for name, value in row.items()}
 
 
 def models_of(scores: Mapping[str, Any]) -> dict[str, ModelResult]:

@@ -293,7 +293,7 @@ class KeyGate:
                 self._begin_trouble(now)
                 self.breaker.open(now, probe_in_s=0.0)
             case "dead_key":
-                self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
+                self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): correct it")
             case "empty_account" | "redirect":
                 self.stop(learns, fault.detail)
         if learns == "pause":

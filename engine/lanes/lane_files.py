@@ -181,7 +181,7 @@ def open_lane_files(stem: Path, note: LaneNote, files: LedgerFiles | None = None
         ledger = Ledger(declared_quota(note.declared), path, files)
     except OSError as error:
         raise LocalFault(
-            f"{path.parent} can't be written ({error.strerror}): the quota of {note.model} is kept there; mend it, "
-            f"or use another folder with --cache"
+            f"{path.parent} can't be written ({error.strerror}): the quota of {note.model} is kept there; make it "
+            f"writable, or use another folder with --cache"
         ) from error
     return ledger, LaneMemory(note, stem.with_suffix(NOTE))

@@ -212,7 +212,7 @@ def _as_fault(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = f"{error.filename or out} can't be used ({error.strerror}): mend that, or choose another OUT"
+        problem = f"{error.filename or out} can't be used ({error.strerror}): fix that, or choose another OUT"
         raise LocalFault(problem) from error
 
 

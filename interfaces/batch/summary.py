@@ -75,7 +75,7 @@ def _again(result: BatchResult, failed: Iterable[str]) -> str:
     """Returns advice to repeat the command, for failures that another attempt can change; empty: there is none."""
     sent = [kind for kind in failed if kind in get_args(FailureKind)]
     if not sent:
-        return "; such lines are never sent: mend them in a file of their own"
+        return "; such lines are never sent: correct them in a file of their own"
     return f"; to ask {', '.join(sent)} again: the same command with --retry" if result.place is not None else ""
 
 

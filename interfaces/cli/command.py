@@ -10,9 +10,18 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...configuration.errors import EXIT_CODES, INTERRUPTED, LOCAL_FAULT, WRONG_USAGE, UsageError, exit_code_of, nearest
+from ...configuration.errors import (
+    EXIT_CODES,
+    INTERRUPTED,
+    LOCAL_FAULT,
+    WRONG_USAGE,
+    Mistakes,
+    UsageError,
+    exit_code_of,
+    nearest,
+)
 from ..terminal.output import note, note_error, say
 
 if TYPE_CHECKING:
@@ -42,13 +51,23 @@ _OF_BENCHMARKS = ("run", "plan", "score", "report", "data")
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports a wrong option in one line, without the usage, and
-    ends its help with examples."""
+    """An argument parser that collects the values it can't use, reports each in one line, without the usage, and ends
+    its help with examples."""
 
     examples: Sequence[str] = ()
 
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self.mistakes: list[str] = []
+
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message.removeprefix("argument "))
+        raise _of_all([*self.mistakes, message.removeprefix("argument ")])
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            self.mistakes.append(str(error).removeprefix("argument "))
 
     def format_help(self) -> str:
         if not self.examples:
@@ -92,7 +111,8 @@ def main(argv: list[str] | None = None) -> int:
             )
         from ...engine.page_urls import with_shown_addresses
 
-        note_error(f"millstream: {with_shown_addresses(' '.join(message.split()))}")
+        for line in message.split("\n") if isinstance(error, Mistakes) else (message,):
+            note_error(f"millstream: {with_shown_addresses(' '.join(line.split()))}")
         return code
 
 
@@ -129,8 +149,12 @@ def _dispatch(arguments: list[str]) -> int:
         options, unknown = parser.parse_known_args(rest)
     except SystemExit as leaving:  # --help
         return int(leaving.code or 0)
+    inner = _innermost(parser, rest)
+    mistakes = list(dict.fromkeys([*parser.mistakes, *inner.mistakes]))
     if unknown:
-        _raise_unknown(verb, unknown, _innermost(parser, rest))
+        mistakes.append(_unknown(verb, unknown, inner))
+    if mistakes:
+        raise _of_all(mistakes)
     from ...configuration.options import with_sending
     from ..terminal.remarks import shown_remarks
 
@@ -139,7 +163,11 @@ def _dispatch(arguments: list[str]) -> int:
     return code
 
 
-def parser_of(verb: str, words: Sequence[str]) -> argparse.ArgumentParser:
+def _of_all(mistakes: Sequence[str]) -> UsageError:
+    return UsageError(mistakes[0]) if len(mistakes) == 1 else Mistakes("\n".join(mistakes))
+
+
+def parser_of(verb: str, words: Sequence[str]) -> _Parser:
     """Returns a verb's parser. The options of some verbs depend on the benchmark that `words`, the rest of the command
     line, name, or whose run folders they name."""
     module = _module_of(verb)
@@ -162,7 +190,8 @@ def _short_usage(parser: argparse.ArgumentParser) -> str:
     return " ".join(words)
 
 
-def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> NoReturn:
+def _unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> str:
+    """Returns the sentence on the first word of a command line that the parser does not know."""
     usage = parser.prog
     if parser.usage and "|" not in parser.usage:
         # With the benchmark that the command line names: its help leaves out what belongs to others.
@@ -170,11 +199,11 @@ def _raise_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParse
     first = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
     if first.startswith("-"):
         flags = [text for action in parser._actions for text in action.option_strings if text.startswith("--")]
-        raise UsageError(f"{verb}: unknown option {first}{nearest(first, flags)}; see {usage} --help")
-    raise UsageError(f"{verb}: {first!r} is one word too many; see {usage} --help")
+        return f"{verb}: unknown option {first}{nearest(first, flags)}; see {usage} --help"
+    return f"{verb}: {first!r} is one word too many; see {usage} --help"
 
 
-def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+def _innermost(parser: _Parser, words: Sequence[str]) -> _Parser:
     """Returns the parser of the verb within a verb that the words name, as in `data NAME`, else the given one."""
     inner = next((each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)), {})
     return next((inner[word] for word in words if word in inner), parser)

@@ -58,14 +58,21 @@ def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
 
 
 def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
-    """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then."""
+    """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then. Of a
+    model's lanes at several addresses, as a local server gets a new port at each start, only the latest and those of
+    the last minute."""
     left_out = {(lane.model, lane.key, lane.address) for lane in but}
     notes = [(path.with_suffix(""), note) for path, note in lane_files.notes_in(lane_files.lanes_folder(cache))]
-    return [
-        _known_lane(note, stem)
+    notes = [(stem, note) for stem, note in notes if note.opened_at > time.time() - DAY_S]
+    latest: dict[tuple[str, str], float] = {}
+    for _, note in notes:
+        latest[note.model, note.key] = max(note.opened_at, latest.get((note.model, note.key), 0.0))
+    lanes = [
+        (_known_lane(note, stem), note.opened_at == latest[note.model, note.key])
         for stem, note in notes
-        if note.opened_at > time.time() - DAY_S and (note.model, note.key, note.address) not in left_out
+        if (note.model, note.key, note.address) not in left_out
     ]
+    return [lane for lane, is_latest in lanes if is_latest or (lane.used is not None and lane.used[0])]
 
 
 def _known_lane(lane: lane_files.LaneNote, stem: Path) -> KnownLane:
@@ -141,20 +148,23 @@ def _seen_json(seen: lane_files.ReportedLimit) -> dict[str, Any]:
 
 
 def tell(lanes: Sequence[KnownLane]) -> str:
-    """Returns the table of lanes, then a line for each lane without any known quota."""
+    """Returns the table of lanes, then a line on those without any known quota, for each way in which they begin."""
     rows: list[tuple[str, ...]] = [_COLUMNS]
-    unknown = []
+    unknown: dict[str, list[str]] = {}
     names = Counter(map(_named, lanes))
     for lane in lanes:
         name = _named(lane) if names[_named(lane)] == 1 else f"{_named(lane)} at {lane.address}"
         lane_rows = _rows(lane, name)
         rows += lane_rows
         if not any(cell != "-" for row in lane_rows for cell in row[2:4]):
-            unknown.append(
-                f"{name}: no quota is declared and none was learned: {_begins(lane.reached)}, and has more calls in "
-                f"flight, up to {lane.declared.in_flight_most:,}, until the provider refuses some or gets slower"
-            )
-    return "\n".join([table(rows), *([""] if unknown else []), *unknown])
+            begins = f"{_begins(lane.reached)}, and up to {lane.declared.in_flight_most:,}"
+            unknown.setdefault(begins, []).append(name)
+    lines = [
+        f"no quota is declared or learned for {', '.join(names)}: begins with {begins}, until the provider refuses "
+        "calls or answers slow down"
+        for begins, names in unknown.items()
+    ]
+    return "\n".join([table(rows), *([""] if lines else []), *lines])
 
 
 def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
@@ -175,9 +185,10 @@ def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
 def _begins(reached: lane_files.Reached) -> str:
     """Returns where a lane without a known quota begins."""
     if not reached.in_flight:
-        return f"it begins with {START}"
+        return f"{START} calls in flight"
     most = f" at {figure_text(reached.per_s)} a second" if reached.per_s is not None else ""
-    return f"it begins with {reached.in_flight:,}{most}, as found {rough_time(round(time.time() - reached.at))} ago"
+    found = rough_time(round(time.time() - reached.at))
+    return f"{reached.in_flight:,} calls in flight{most} (found {found} ago)"
 
 
 def _named(lane: KnownLane) -> str:

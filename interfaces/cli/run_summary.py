@@ -33,6 +33,8 @@ _REJECTED = (
 )
 _ELSEWHERE = "to ask in another way, start again with another --out (answers stay in the cache)"
 _AT_ITS_ADDRESS = "the address, or the base_url behind its identity, is right"
+# The reasons of stops whose text says what to correct.
+_CORRECTED = {"dead_key", "empty_account"}
 _COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
 
 
@@ -42,10 +44,16 @@ def exit_code_of(results: Sequence[RunResult]) -> int:
     return max(codes, default=refusal.DONE)
 
 
+def causes(results: Sequence[RunResult]) -> str:
+    """Returns why items are pending and how to go on, a line for each run; empty if nothing is pending."""
+    return "\n".join(filter(None, map(_cause, results)))
+
+
 def tell(results: Sequence[RunResult]) -> str:
-    """Returns the summary text: one table for each set of score columns, then each run's remarks."""
+    """Returns the summary text, which follows the causes: one table for each set of score columns, then each run's
+    remarks. A run without any outcome has no row."""
     by_columns: dict[tuple[str, ...], list[Sequence[str]]] = {}
-    for result in results:
+    for result in filter(_has_outcome, results):
         columns = result.prepared.benchmark.columns
         rows = by_columns.setdefault(columns, [("model", *columns, *_COLUMNS)])
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
@@ -54,6 +62,39 @@ def tell(results: Sequence[RunResult]) -> str:
     for result in results:
         parts.append("\n".join(_remarks(result)))
     return "\n\n".join(parts)
+
+
+def tell_briefly(results: Sequence[RunResult]) -> str:
+    """Returns one table of all models, with the first score of their benchmarks and its interval, and the number of
+    remarks, which the report has."""
+    rows: list[Sequence[str]] = [("model", "measured", "score", "95% interval")]
+    answered = cached = remarks = 0
+    for result in results:
+        answered += result.answered
+        cached += sum(result.counted.of(pair).cached for pair in result.pairs())
+        benchmark, counted = result.prepared.benchmark, result.counted
+        remarks += len(counted.remarks) + len(counted.unmeasured)
+        interval = next((at for at, title in enumerate(benchmark.columns) if "interval" in title), None)
+        part = counted.scores.get(benchmark.scores_name(result.prepared.specification), {"models": {}})
+        for row in (row for pair in result.pairs() for row in counted.rows.pairs(pair)):
+            cells = benchmark.cells(entry_of(part, row))
+            score = f"{benchmark.title} {benchmark.columns[0]}"
+            rows.append((str(row), score, cells[0], "-" if interval is None else cells[interval]))
+    noted = f"; {count_text(remarks, 'remark')}: see the report" if remarks else ""
+    return f"{table(rows, (0, 1))}\n{count_text(answered, 'answer')}, {cached:,} of them from the cache{noted}"
+
+
+def _has_outcome(result: RunResult) -> bool:
+    """Whether anything was answered or failed: if not, tables and scores would be about nothing."""
+    return bool(result.answered or result.failed)
+
+
+def _cause(result: RunResult) -> str:
+    if not result.pending:
+        return "" if result.end.fault is None else f"{result.end.fault}"
+    items = count_text(result.pending, result.prepared.benchmark.unit)
+    be = "is" if result.pending == 1 else "are"
+    return f"{items} {be} pending: {why(result.end)}; {_how_to_go_on(result)}"
 
 
 def _rows(result: RunResult, pair: Pair, place: str) -> Iterator[tuple[str, ...]]:
@@ -77,18 +118,11 @@ def _cost_cell(result: RunResult, pair: Pair) -> str:
 
 def _remarks(result: RunResult) -> list[str]:
     out = result.prepared.out
-    lines = [_answers(result), f"{out}: {', '.join(_files_of(result).values())}"]
-    lines += _failures(result)
-    lines += result.counted.remarks
-    lines += result.counted.unmeasured
+    lines = [f"{out}: {', '.join(_files_of(result).values())}"]
+    if _has_outcome(result):
+        lines = [_answers(result), *lines, *_failures(result), *result.counted.remarks, *result.counted.unmeasured]
     if (labels := result.prepared.dataset.get("labels")) and (labels["differ"] or labels["unread"]):
         lines.append(labels["summary"])
-    if result.pending:
-        items = count_text(result.pending, result.prepared.benchmark.unit)
-        pending = f"{items} {'is' if result.pending == 1 else 'are'} pending"
-        lines.append(f"{pending}: {why(result.end)}; {_how_to_go_on(result)}")
-    elif result.end.fault is not None:
-        lines.append(f"{result.end.fault}")
     sweep = len(result.prepared.sweep)
     lines += money_lines(result.end.money, result.prepared.settings.max_cost, shared_by=sweep)
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs())
@@ -106,7 +140,7 @@ def _how_to_go_on(result: RunResult) -> str:
         return "start again with another --max-tokens and another --out: this folder keeps the max_tokens it began with"
     if "redirect" in reasons:
         return _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
-    again = f"go on: {prepared.resume_command}"
+    again = f"{'then run' if reasons & _CORRECTED else 'to go on'}: {prepared.resume_command}"
     if reasons & {"interrupted", "patience"} and not (result.answered or result.failed or prepared.command):
         # The address of a server is part of what makes a run.
         again += "; if the address is wrong, give the run command again with another --base-url and another --out"
@@ -132,10 +166,10 @@ def _failures(result: RunResult) -> list[str]:
         return []
     again = f"ask them again: {prepared.retry_command}"
     if set(failed) == {"rejected"}:
-        # The line of what is pending says it too.
+        # The cause says it too.
         again = "" if result.pending else f"{_REJECTED}{prepared.retry_command}"
     elif set(failed) <= {RAISED, STEPS_EXCEEDED}:
-        again = "mend the code and run it with another --out: what was answered comes from the cache"
+        again = "correct the code and run it with another --out: what was answered comes from the cache"
     elif set(failed) == {"redirect"}:
         again = _once_mended(_AT_ITS_ADDRESS, prepared.resume_command)
     line = f"failed: {kinds_of(failed)} ({prepared.files.failures} says why of each)"

@@ -83,7 +83,7 @@ def _way_of(method: str, target: str, headers: Mapping[str, list[str]]) -> Reque
         if not slash or not RUN_NAME.fullmatch(run):
             return None
         path = f"/{rest}"
-    if path == "/" and method != "POST" and "text/html" in " ".join(headers.get("accept", ())):
+    if path == "/" and method != "POST":
         return RequestPath("status", run=run)
     if path in ("/health", "/metrics"):
         return RequestPath("health" if path == "/health" else "metrics", run=run)

@@ -83,6 +83,10 @@ class RunningGateway:
         self._open = contextlib.AsyncExitStack()
 
     @property
+    def rules(self) -> GuardRules:
+        return self._rules
+
+    @property
     def port(self) -> int:
         return self.listener.port
 
@@ -174,7 +178,10 @@ async def serve(
 ) -> ServeEnd:
     """Serves until a signal, and returns how that ended. `announce` is called with the first lines once it listens."""
     async with RunningGateway(settings, gateway, place) as running:
-        signal, was_cut = await _until_signal(running, lambda: announce(address_text(place.host, running.port)))
+        rules = running.rules
+        signal, was_cut = await _until_signal(
+            running, lambda: announce(address_text(place.host, running.port, "TOKEN" if rules.tokens else "any"))
+        )
         return ServeEnd(running.summary(), signal, was_cut)
 
 
@@ -220,16 +227,17 @@ def _is_here(name: str, host: str) -> bool:
     return name.lower() == host.lower()
 
 
-def address_text(host: str, port: int) -> str:
-    """Returns the first lines of output: the gateway's address, and the variables to set for clients."""
+def address_text(host: str, port: int, key: str = "any") -> str:
+    """Returns the first lines of output: the gateway's address, and the variables to set for clients, most of which
+    don't start without a `key`."""
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     address = f"http://{name}:{port}"
     return "\n".join(
         (
-            f"gateway at {address}; in the shell of its client:",
-            f"  export OPENAI_BASE_URL={address}/v1",
-            f"  export ANTHROPIC_BASE_URL={address}",
-            f"  export GOOGLE_GEMINI_BASE_URL={address}",
+            f"gateway at {address} (open it in a browser for its state); in the shell of its client:",
+            f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}",
+            f"  export ANTHROPIC_BASE_URL={address} ANTHROPIC_API_KEY={key}",
+            f"  export GOOGLE_GEMINI_BASE_URL={address} GEMINI_API_KEY={key}",
         )
     )
 

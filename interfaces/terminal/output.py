@@ -23,6 +23,13 @@ def say(text: str, *, is_code: bool = False) -> None:
     _write_result(text if is_code else _fitted_to(sys.stdout, text))
 
 
+def say_error(text: str) -> None:
+    """Writes the part of a result that says what went wrong as `say` does, in red on a terminal that shows colours;
+    nothing if the text is empty."""
+    if text:
+        _write_result(_fitted_to(sys.stdout, text), *(_RED if has_colours(sys.stdout) else ()))
+
+
 def note(text: str) -> None:
     """Writes a remark to stderr. If that fails (a log on a full disk), the remark is lost and the run goes on."""
     with contextlib.suppress(OSError):
@@ -58,17 +65,19 @@ def say_json(value: Any) -> None:
     _write_result(orjson.dumps(value, default=dict, option=orjson.OPT_INDENT_2).decode())
 
 
-def say_result(is_json: bool, value: Callable[[], Any], text: Callable[[], str]) -> None:
-    """Writes a verb's result to stdout: as one JSON object, or as a text for a person."""
+def say_result(is_json: bool, value: Callable[[], Any], text: Callable[[], str], error: str = "") -> None:
+    """Writes a verb's result to stdout: as one JSON object, or as a text for a person, after the `error` that cut it
+    short."""
     if is_json:
         say_json(value())
     else:
+        say_error(error)
         say(text())
 
 
-def _write_result(text: str) -> None:
+def _write_result(text: str, before: str = "", after: str = "") -> None:
     try:
-        _write(sys.stdout, text)
+        _write(sys.stdout, text, before, after)
     except OSError as error:
         from ...engine.fault import LocalFault
 

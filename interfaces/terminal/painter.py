@@ -1,4 +1,5 @@
-"""Paints a display on a stream: lines over each other on a terminal, plain lines now and then in a log.
+"""Paints a display on a stream: lines over each other on a terminal, one plain line that is written again in a
+notebook, plain lines now and then in a log.
 
 Owns the width, the escape sequences, colours and the rhythm of a log. Displays give it lines and know no stream. It
 costs some tenths of a millisecond, since it paints in the loop that measures. The cursor is never hidden, so that no
@@ -45,6 +46,9 @@ class Painter:
         self._stream = stream
         self._next_log = now + LOG_FIRST_S
         self._height = 0
+        # The length of a notebook's line. There a carriage return writes a line again, and nothing else moves back.
+        self._length = 0
+        self._is_notebook = type(stream).__module__.partition(".")[0] == "ipykernel"
         self._above: _LinesAbove | None = None
         self.is_screen = False
         if stream is not None and stream.isatty():
@@ -52,17 +56,19 @@ class Painter:
 
             self._console = Console(file=stream)
             self.is_screen = not self._console.is_dumb_terminal
-        if self.is_screen and stream is sys.stderr:
+        if (self.is_screen or self._is_notebook) and stream is sys.stderr:
             self._above = sys.stderr = _LinesAbove(self, stream)
 
     def is_due(self, now: float) -> bool:
         """Whether `show` would write something now; `now` is in seconds."""
-        return self.is_screen or now >= self._next_log
+        return self.is_screen or self._is_notebook or now >= self._next_log
 
     def show(self, draw: Draw, plain: Callable[[], Iterable[str]], now: float) -> None:
         """Paints the picture; into a log go the `plain` lines instead, some seconds after the last."""
         if self.is_screen:
             self.paint(draw)
+        elif self._is_notebook:
+            self._write_again(" | ".join(plain()))
         elif now >= self._next_log:
             self._next_log = now + LOG_EVERY_S
             self.log(plain())
@@ -81,6 +87,13 @@ class Painter:
         if self._height:
             self._write(self._home() + "\x1b[J")
             self._height = 0
+        if self._length:
+            self._write(f"\r{' ' * self._length}\r")
+            self._length = 0
+
+    def _write_again(self, line: str) -> None:
+        self._write(f"\r{line.ljust(self._length)}")
+        self._length = len(line)
 
     def end(self, draw: Draw, plain: Callable[[], Iterable[str]]) -> None:
         """Paints the last picture, or writes the last lines, and leaves the stream to others."""
@@ -89,6 +102,7 @@ class Painter:
             self._write("\n")
             self._height = 0
         else:
+            self.clear()
             self.log(plain())
         self.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...engine.call import WEB
-from ...format import by_kind, clock, dollars, figure_text, rate_text
+from ...format import by_kind, clock, count_text, dollars, figure_text, rate_text
 from ...report.text import cut, printable
 from .bottleneck import CONCURRENCY, CPU, LEASE, POLITENESS, RETRY, SHARED, WaitShare
 from .painter import PaintedLine, TextPiece, bar_line, cropped, packed
@@ -97,7 +97,9 @@ def _count(view: RunView) -> str:
 
 
 def _cached(view: RunView) -> str:
-    return f"{view.cached:,} {'calls ' if view.item else ''}cached"
+    # An answer of several calls is from the cache only if all of them are, so that calls are counted as such here.
+    of = f" of {count_text(view.calls, 'call')}" if view.item else ""
+    return f"{view.cached:,}{of} from the cache"
 
 
 def percent(view: RunView) -> str:
@@ -135,13 +137,13 @@ def _money(view: RunView) -> list[str]:
 def _troubles(view: RunView) -> list[str]:
     troubles = []
     if view.retries:
-        troubles.append("retried: " + by_kind(view.retries))
+        troubles.append("failed attempts: " + by_kind(view.retries))
     if view.throttles:
         troubles.append(f"throttled {view.throttles:,}")
     if view.failures:
-        troubles.append("failed: " + by_kind(view.failures))
+        troubles.append("failed calls: " + by_kind(view.failures))
     if view.page_failures:
-        troubles.append("pages failed: " + by_kind(view.page_failures))
+        troubles.append("failed pages: " + by_kind(view.page_failures))
     for lane in view.lanes[:LANES_SHOWN]:
         if lane.stopped:
             troubles.append(f"stopped {printable(lane.model)}: {lane.stopped}")

@@ -52,8 +52,8 @@ class LaneView(Struct, frozen=True):
 
 class RunView(Struct, frozen=True):
     """A run at one look. `expected` (dollars) and `left_s` are None while nothing is known to compute them from;
-    `spent` is in dollars, None if no model has a price. `item` is the word for what is counted, empty: calls. Failed
-    pages are counted apart, since a run goes on without them."""
+    `spent` is in dollars, None if no model has a price. `item` is the word for what is counted, empty: calls; `calls`
+    are those that ended. Failed pages are counted apart, since a run goes on without them."""
 
     total: int
     done: int
@@ -72,6 +72,7 @@ class RunView(Struct, frozen=True):
     lanes: tuple[LaneView, ...]
     page_failures: Mapping[str, int] = MappingProxyType({})
     item: str = ""
+    calls: int = 0
 
 
 class _Counts:
@@ -222,6 +223,7 @@ class RunProgress:
             lanes=lanes,
             page_failures=dict(self._lanes[WEB].failures) if WEB in self._lanes else {},
             item=self._item,
+            calls=calls,
         )
 
     def _lane_view(self, model: str, counts: _Counts) -> LaneView:

@@ -24,6 +24,8 @@ SILENCE_NOTES: Mapping[Silence, str] = MappingProxyType(
     }
 )
 _CUT_PERCENT, _OTHER_PERCENT = 1, 10
+# Above this share of Other among its baseline answers a model has no stance from which arguments could move it.
+BASELINE_PERCENT = 50
 _NAMED = 3
 
 
@@ -60,10 +62,11 @@ def remarks(name: str, read: ReadableCounts) -> Iterator[str]:
         share = part_of(read.cut, read.answers)
         yield f"{name}: {share} are cut off at max_tokens, above {_CUT_PERCENT}%.{_advice(read)}"
     if read.scored and 100 * read.baseline_other > _OTHER_PERCENT * read.baseline and not measured_nothing(read.raw):
-        yield (
-            f"{name}: {part_of(read.baseline_other, read.baseline, 'baseline answers')} are Other, above "
-            f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
-        )
+        share = part_of(read.baseline_other, read.baseline, "baseline answers")
+        if 100 * read.baseline_other > BASELINE_PERCENT * read.baseline:
+            yield f"{name}: {share} are Other: it has no stance to move away from, so its OM is not open-mindedness."
+        else:
+            yield f"{name}: {share} are Other, above {_OTHER_PERCENT}%: read its OM beside the part of it by silence."
     if read.raw.reads is not None and not read.raw.reads.is_unread and (sentence := read.raw.reads.remark(name)):
         yield sentence
     if read.letters is not None:

@@ -188,7 +188,7 @@ def _keys_in_profile(variables: Mapping[str, str]) -> Keys | None:
     if profile is None:
         if any(variables.get(variable) for variable in PROFILES):
             files = " nor in ".join(str(path) for path in _files(variables))
-            raise CredentialsError(f"the AWS profile {name!r} is neither in {files}: mend {' or '.join(PROFILES)}")
+            raise CredentialsError(f"the AWS profile {name!r} is neither in {files}: correct {' or '.join(PROFILES)}")
         return None
     access, secret = profile.get("aws_access_key_id", ""), profile.get("aws_secret_access_key", "")
     unoffered = next((one for one in _BEFORE_KEYS if profile.get(one)), None)

@@ -136,7 +136,7 @@ def arguments_in(call: Call, tool_call: ToolCall) -> orjson.Fragment:
         excerpt = text if len(text) <= _EXCERPT_MAX else f"{text[: _EXCERPT_MAX - 1]}…"
         raise EncodeError(
             f"the call to {call.model}: the arguments of {tool_call.name} must be one JSON object; came "
-            f"{excerpt!r}: mend them"
+            f"{excerpt!r}: correct them"
         )
     return orjson.Fragment(text)
 

@@ -151,7 +151,7 @@ def request_of(
             wire = orjson.dumps({**added, **whole}, option=orjson.OPT_SORT_KEYS)
         stated = orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, TypeError) as error:
-        raise EncodeError(f"the call to {call.model} can't be written as JSON ({error}): mend its text") from error
+        raise EncodeError(f"the call to {call.model} can't be written as JSON ({error}): correct its text") from error
     return Request(
         target.base_url + (stream_path if call.stream and stream_path is not None else path),
         target.identity + (path if identity is None else identity),

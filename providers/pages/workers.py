@@ -166,7 +166,7 @@ class Worker:
         ends[end.why] += 1
         if end.why == "fault":
             if ends["fault"] > 1:
-                raise WorkerFault(f"{self._spec.work}: {end}: mend that, then start again") from None
+                raise WorkerFault(f"{self._spec.work}: {end}: fix that, then start again") from None
         # A process that has served others may hold memory that they left behind.
         elif end.why == "timeout" or ends[end.why] > 1 or (end.why == "memory" and self._begun == 1):
             raise end from None

@@ -172,7 +172,7 @@ def _request(corpus: Corpus, what: str, prompt: dict[str, Any], params: dict[str
     try:
         body = orjson.dumps({**prompt, **params}, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:
-        raise EncodeError(f"a call to the corpus can't be written as JSON ({error}): mend its text") from error
+        raise EncodeError(f"a call to the corpus can't be written as JSON ({error}): correct its text") from error
     return Request(
         SCHEME + what,
         f"{SCHEME}{corpus.digest}/{what}",

@@ -142,7 +142,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _raise_unreadable(error: OSError) -> None:
-    raise CorpusError(f"{error.filename} can't be read ({error.strerror}): mend or remove it") from error
+    raise CorpusError(f"{error.filename} can't be read ({error.strerror}): correct or remove it") from error
 
 
 def _read(path: Path) -> bytes:
@@ -151,7 +151,7 @@ def _read(path: Path) -> bytes:
             raise CorpusError(f"{path} has more than {BYTES_MAX >> 20} MiB: split it, or write it as JSON lines")
         return path.read_bytes()
     except OSError as error:
-        raise CorpusError(f"{path} can't be read ({error.strerror}): mend or remove it") from error
+        raise CorpusError(f"{path} can't be read ({error.strerror}): correct or remove it") from error
 
 
 def _add_lines(path: Path, name: str, documents: dict[str, CorpusDocument]) -> None:
@@ -169,7 +169,7 @@ def _add_lines(path: Path, name: str, documents: dict[str, CorpusDocument]) -> N
                     documents[key] = CorpusDocument(key, path, _JSON, sha256(line).digest(), offset, len(line))
                 offset += len(line)
     except OSError as error:
-        raise CorpusError(f"{path} can't be read ({error.strerror}): mend or remove it") from error
+        raise CorpusError(f"{path} can't be read ({error.strerror}): correct or remove it") from error
 
 
 def _row(line: bytes, path: Path, number: int) -> CorpusLine:
@@ -180,7 +180,7 @@ def _row(line: bytes, path: Path, number: int) -> CorpusLine:
             f'{path}, line {number}: expected {{"url": …, "title": …, "text": …}}, all of them texts'
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path}, line {number} is no JSON ({error}): mend or remove it") from error
+        raise CorpusError(f"{path}, line {number} is no JSON ({error}): correct or remove it") from error
 
 
 def decoded(body: bytes) -> str:

@@ -97,7 +97,7 @@ def request_by_url(call: Call, target: Target, path: str, query: Mapping[str, st
         body = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
         url = f"{target.base_url}{path}?{urlencode(whole, doseq=True)}"
     except (TypeError, ValueError) as error:
-        raise EncodeError(f"the call to {call.model} can't be written as a URL ({error}): mend its extra") from error
+        raise EncodeError(f"the call to {call.model} can't be written as a URL ({error}): correct its extra") from error
     return Request(
         url,
         target.identity + path,

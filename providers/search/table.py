@@ -155,7 +155,7 @@ ENGINES: dict[str, SearchEngine] = {
         limits_from="developers.google.com/custom-search/v1/overview",
         price="$5 per 1,000 requests of ten results",
         dollars_per_1000=5.0,
-        remark=f"{google.ENDS}: choose another engine for what shall be repeated later",
+        remark=f"{google.ENDS}: choose another engine for runs that you want to repeat",
     ),
 }
 

@@ -19,7 +19,7 @@ def refused(done: Done, code: int = 2) -> str:
     """The one line that a refusal is, without the program's name."""
     assert (done.code, done.out) == (code, ""), done
     *notes, line = done.err.splitlines()
-    assert all("no --dataset given" in note for note in notes), done.err
+    assert all("no --dataset" in note for note in notes), done.err
     assert line.startswith("millstream: ")
     return line.removeprefix("millstream: ")
 

@@ -170,7 +170,7 @@ def test_ctrl_c_ends_both_and_what_is_in_flight_is_still_answered(interrupted: t
     assert not is_listening(provider_of(folder))
     ids = ids_of(folder / "open")
     assert len(ids) == len(set(ids)) > 0
-    assert "retried" not in done.err
+    assert "failed attempts" not in done.err
     assert ids_of(folder / "open", "failures.jsonl") == []
     assert "pending" in done.out
     _, port = provider_of(folder)

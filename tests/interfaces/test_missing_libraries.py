@@ -32,7 +32,7 @@ def test_a_command_that_needs_a_missing_library_says_so_in_one_line(name: str, t
     done = finish(start(tmp_path, *command, PYTHONPATH=hiding(tmp_path, name, code)))
     assert (done.code, done.out) == (5, "")
     # What was remarked on before that library was needed stands above.
-    lines = [line for line in done.err.splitlines() if "no --dataset given" not in line]
+    lines = [line for line in done.err.splitlines() if "no --dataset" not in line]
     assert lines == [f"millstream: {name} is missing: pip install {name}, or install Millstream anew"]
     assert not (tmp_path / "run").exists()
 

@@ -51,6 +51,9 @@ MISTAKES = {
         (*RUN, "--model", "sim/open,", "sim/pupil"), 2, r'got "sim/open,": separate models by spaces$'
     ),
     "a provider misspelt": Mistake((*RUN, "--model", "opnai/gpt-4o"), 2, r"no provider 'opnai' \(nearest: openai\)"),
+    "another program's name of a provider": Mistake((*RUN, "--model", "google/g"), 2, r"\(nearest: gemini/g\)"),
+    "a provider in other letters": Mistake((*RUN, "--model", "OpenAI/gpt-4o"), 2, r"\(nearest: openai/gpt-4o\)"),
+    "a notebook": Mistake(("run", "x.ipynb"), 2, r"x\.ipynb is a notebook: put the task into FILE\.py"),
     "a model of one's own server": Mistake((*RUN, "--model", "meta-llama/L"), 2, "of your own: vllm/meta-llama/L"),
     "no API key": Mistake((*RUN, "--model", "openai/gpt-4o-mini"), 2, "needs a key: set OPENAI_API_KEY"),
     # --- addresses ---
@@ -115,6 +118,7 @@ MISTAKES = {
 def files(tmp_path: Path) -> None:
     """The files that the command lines name, in the folder that they run in."""
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x.ipynb").write_text("{}")
     (tmp_path / "talk.json").write_text(CONVERSATION)
     (tmp_path / "empty.json").write_text("")
     (tmp_path / "broken.toml").write_text("[run\n")
@@ -182,3 +186,17 @@ def test_a_load_test_names_an_address_that_refuses_connections_before_its_first_
     done = cli("load", "sim/open", "--rate", "0.001", "--duration", "0.3s", "--out", "out", *where)
     assert "0 of 0 measured calls answered" in done.out
     assert len([line for line in done.err.split("\n") if "refuses connections: is the server up" in line]) == 1
+
+
+def test_mistakes_of_one_command_are_told_together(cli: CommandLine) -> None:
+    done = cli("run", "millstone", "--model", "gpt-4o", "--limit", "0", "--rpm", "0", "--modle", "x")
+    lines = done.err.splitlines()
+    assert done.code == 2 and len(lines) == 4
+    for flag in ("--model:", "--limit:", "--rpm:", "unknown option --modle (nearest: --model)"):
+        assert any(line.startswith("millstream: ") and flag in line for line in lines)
+
+
+def test_a_file_of_windows_with_a_byte_order_mark_is_read(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "k.toml").write_bytes('\ufeff[lanes."sim/open"]\nrpm = 5\n'.encode())
+    done = cli("quota", "--config", "k.toml", "--cache", "cache")
+    assert done.code == 0 and "sim/open" in done.out

@@ -71,10 +71,21 @@ def test_prices_are_told_with_their_day_and_source_and_ones_own_first(cli: Comma
     # A search costs by the request: its price stands in the table of search engines alone.
     assert not any(model.startswith("search/") for model in found)
     assert "$5 per 1,000 requests" in told and "$0.00  $0.00" not in told
-    assert "dollars a million tokens, as listed on that day: check them" in told
+    assert "dollars a million tokens, as listed on that day; check them" in told
     assert [line.split()[:4] for line in told.splitlines() if line.startswith("openai/gpt-4o-mini ")] == [
         ["openai/gpt-4o-mini", "$0.15", "$0.60", "2025-06-30"]
     ]
+
+
+def test_a_name_lists_its_provider_and_its_models_alone(cli: CommandLine) -> None:
+    found = listed(cli, "openai", "search/brave")
+    assert [one["name"] for one in found["providers"]] == ["openai"]
+    assert [one["name"] for one in found["searches"]] == ["search/brave"]
+    assert found["models"] and all(one["model"].startswith("openai/") for one in found["models"])
+    few = cli("models", "openai/gpt-4o").out
+    assert "openai/gpt-4o-mini" in few and "openai/gpt-6-luna" not in few and "search/" not in few
+    wrong = cli("models", "opnai")
+    assert wrong.code == WRONG_USAGE and "no provider or search engine 'opnai' (nearest: openai" in wrong.err
 
 
 def test_a_check_makes_one_tiny_call_each_and_says_what_came(cli: CommandLine, provider: Provider) -> None:
@@ -97,7 +108,7 @@ def test_a_check_makes_one_tiny_call_each_and_says_what_came(cli: CommandLine, p
         (
             "unauthorized",
             RESUMABLE,
-            "sim/open: dead_key: sim/open refuses the key (401: Incorrect API key provided.): mend it\n",
+            "sim/open: dead_key: sim/open refuses the key (401: Incorrect API key provided.): correct it\n",
         ),
         ("insufficient_quota", RESUMABLE, "sim/open: empty_account: the account can't pay"),
         ("redirect", RESUMABLE, "sim/open: redirect: "),

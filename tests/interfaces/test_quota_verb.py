@@ -99,7 +99,7 @@ def test_lanes_that_a_cache_was_used_with_are_told_without_any_configuration(cli
 def test_where_nothing_is_known_that_is_said(cli: CommandLine) -> None:
     told = cli("quota", "sim/open", "--cache", "cache")
     assert told.code == 0
-    assert "sim/open: no quota is declared and none was learned: it begins with 16, and has more calls" in told.out
+    assert "no quota is declared or learned for sim/open: begins with 16 calls in flight, and up to 1,024" in told.out
     none = cli("quota", "--cache", "cache")
     assert (none.code, none.out) == (
         0,
@@ -111,7 +111,7 @@ def test_where_nothing_is_known_that_is_said(cli: CommandLine) -> None:
 def test_a_lane_that_found_its_own_pace_says_where_it_begins() -> None:
     reached = Reached(64, 12.34, time.time() - 7_300)
     lane = KnownLane("sim/open", "", "http://x", Lane("sim/open"), (), None, reached)
-    begins = "it begins with 64 at 12.3 a second, as found 2 h 2 min ago, and has more calls in flight, up to 1,024"
+    begins = "begins with 64 calls in flight at 12.3 a second (found 2 h 2 min ago), and up to 1,024"
     assert begins in tell([lane])
     (known,) = as_json([lane])["lanes"]
     assert known["reached"]["in_flight"] == 64 and 7_290 < known["reached"]["seconds_ago"] < 7_400

@@ -69,7 +69,7 @@ def test_one_run_is_reported_in_its_own_folder(
     assert {name.partition("/")[0] for name in new} == {"report.html", "tables", "figures"}
     assert {"tables/table-1-pro-majorities.csv", "tables/counts.csv", "figures/figure-2-shifts.svg"} <= new
     assert after["figures/figure-2-shifts.png"].startswith(b"\x89PNG")
-    assert after["report.html"].count(b"are sample ones that come with millstream, no published data") == 2
+    assert after["report.html"].count("are samples that come with millstream, not the paper’s".encode()) == 2
     om = scores_of(folder)["millstone"]["models"]["sim/open"]["om"]
     [own] = [row for row in rows(folder, "table-4-om") if row["source"] == "this run"]
     assert float(own["om"]) == pytest.approx(om, abs=1e-9)

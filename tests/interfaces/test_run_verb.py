@@ -40,7 +40,10 @@ def test_why_a_lane_stopped_is_told_with_what_to_do(cli: CommandLine, provider: 
     provider.set_faults("unauthorized,at=8-1000")
     dead = cli(*grid(provider, "--out", "dead", "--mode", "live"))
     assert dead.code == 4
-    assert "sim/open refuses the key (401: Incorrect API key provided.): mend it; go on:" in dead.out
+    assert (
+        "sim/open refuses the key (401: Incorrect API key provided.): correct it; then run: millstream resume"
+        in dead.out
+    )
     provider.set_faults("rate_limited_ms=600")
     throttled = cli(*grid(provider, "--out", "throttled", "--mode", "live", "--patience", "1s"))
     assert throttled.code == 4

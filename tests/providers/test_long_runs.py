@@ -159,7 +159,7 @@ def test_a_token_that_nobody_renews_is_named_where_it_is_refused(
             return (await asked(settings, 5, model))[1]
 
     said = asyncio.run(scenario())
-    assert said == f"{model} refuses the token in {variable}, which may have expired (401: no longer good): mend it"
+    assert said == f"{model} refuses the token in {variable}, which may have expired (401: no longer good): correct it"
 
 
 def test_two_models_with_the_same_credentials_share_one_token(tmp_path: Path) -> None:

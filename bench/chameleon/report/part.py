@@ -193,6 +193,7 @@ def _headline(contents: PageContents) -> Headline:
         kind="rate",
         scores=tuple(scores),
         most=1.0,
+        is_low_first=True,
         paper=("The Chameleon Nature of LLMs", "https://arxiv.org/abs/2510.16712"),
     )
 
@@ -206,7 +207,8 @@ def _scores(tables: Sequence[Table]) -> Table:
     """Returns table 1 without published and overall rows, each mean and its deviation in one cell."""
     [table] = [table for table in tables if table.name == _SCORES]
     rows = []
-    for row in table.records():
+    # The steadiest first, those without a score last.
+    for row in sorted(table.records(), key=lambda row: (row["score"] is None, number_of(row["score"]) or 0.0)):
         if row["source"] == PUBLISHED or row["model"] == OVERALL:
             continue
         scored, unscored = int(row["conversations"] or 0), int(row["unscored"] or 0)

@@ -54,7 +54,7 @@ def of_samples(runs: Sequence[ConversationRun]) -> str:
     """Returns the sentence that conversations are samples of the package; empty if no run used them."""
     labels = [run.label for run in runs if run.is_sample]
     whose = "This report's conversations" if len(labels) == len(runs) else f"The conversations of {named_list(labels)}"
-    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if labels else ""
+    return f"{whose} are samples that come with millstream, not the paper’s. {NO_TARGET}" if labels else ""
 
 
 def _constant_confidence(panel: ConversationScores) -> Iterator[str]:

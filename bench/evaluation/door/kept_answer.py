@@ -105,4 +105,6 @@ def verdict_lines(path: Path, kind: type[_Line], noun: str) -> Iterator[_Line]:
         try:
             yield decode(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise UsageError(f"{path} line {number}: expected a {noun}, got what is none ({error}): mend it") from error
+            raise UsageError(
+                f"{path} line {number}: expected a {noun}, got something else ({error}): correct it"
+            ) from error

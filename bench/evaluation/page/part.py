@@ -44,7 +44,7 @@ def general_part(
     names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
     standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
     unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
-    warnings = [f"These runs are no comparison, since {difference}."] if difference else []
+    warnings = [f"Not compared: {difference}."] if difference else []
     remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
     matrix = Matrix([run.items for run in runs], names)
     tables = _tables(benchmark, runs, names, matrix)
@@ -290,7 +290,7 @@ def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapp
         Column("failures", "Failed for good", "count"),
         Column("reasons", "Why, most often"),
         Column("cost", "Cost"),
-        Column("cost_judge", "Of it, judges"),
+        Column("cost_judge", "of which judges"),
         Column("input", "Input tokens sent", "count"),
         Column("output", "Output tokens sent", "count"),
     )

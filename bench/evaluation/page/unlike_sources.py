@@ -14,7 +14,7 @@ def unlike(manners: Mapping[str, Mapping[str, str]]) -> str:
     """Returns a sentence on how sources differ; empty if they are alike. `manners`: by source, how its records were
     made, as names with texts."""
     differing = differences(manners)
-    return f"they were not made alike: they differ in {', '.join(differing)}" if differing else ""
+    return f"they differ in {', '.join(differing)}" if differing else ""
 
 
 def differences(manners: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -16,7 +16,7 @@ from ....wiring.running import RunEnd
 
 SAID_MAX = 240
 _MEANINGS = {
-    refusal.LOCAL_FAULT: "a fault of this machine: mend it, then start again",
+    refusal.LOCAL_FAULT: "a fault of this machine: fix it, then start again",
     refusal.RESUMABLE: "stopped before the end, and can be resumed",
     refusal.WITH_FAILURES: "finished, with failures",
 }
@@ -66,7 +66,7 @@ def meaning_of(code: int, number: int | None, *, has_failures: bool = True) -> I
     if code:
         meaning = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
         if code == refusal.WITH_FAILURES and not has_failures:
-            meaning = "finished, but not everything was measured; the reason stands above"
+            meaning = "finished, but not everything was measured (why: see above)"
         yield f"exit code {code}: {meaning}"
 
 

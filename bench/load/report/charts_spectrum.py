@@ -37,9 +37,9 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
     figure = Figure(
         "load-spectrum",
         "Latency from when calls were due, and from when they were sent",
-        f"Percentiles of latency{_together(every)}; each mark to the right is one nine more. A client that waits for "
-        "an answer before it sends the next call sees the time from sending alone: where the two part, calls that were "
-        f"due had to wait, which such a client omits.{several}",
+        f"Percentiles of latency{_together(every)}; each mark to the right adds a nine: 90%, 99%, 99.9%. A client "
+        "that waits for an answer before it sends the next call sees the time from sending alone: where the two part, "
+        f"calls that were due had to wait, which such a client omits.{several}",
         table.name,
         empty="No call was answered.",
     )

@@ -17,10 +17,10 @@ from ....report.labels import named_list, one_line
 from .series import LoadSeries, LoadTest, has_several_rates, parts_of, stepped
 
 _ENDINGS = {
-    "duration": "its time was up",
-    "calls": "its calls were through",
+    "duration": "its time was over",
+    "calls": "all its calls were sent",
     "cost": "its limit on cost was reached",
-    "arrivals": "its arrivals were through",
+    "arrivals": "all calls of the plan were sent",
     "prompts": "there were no more prompts",
     "goal": "the search was over",
     "stopped": "it was stopped",
@@ -183,7 +183,7 @@ def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
 def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
     """Yields the names and texts of how a test was measured, beside what its summary says."""
     load = test.load
-    yield "Ended", f"since {ended(load)}"
+    yield "Ended", ended(load)
     client = load.client
     yield (
         "Client",

@@ -16,7 +16,7 @@ from ....report.charts import GRADIENT, PADDING, WIDTH, drawn_figure, label_widt
 from ....report.colours import colour
 from ....report.interval_cells import interval_in_a_cell
 from ....report.labels import labels
-from ....report.table import Cell, Figure, Table
+from ....report.table import Cell, Figure, Table, number_of
 
 _SEQUENTIAL = tuple(f"more-{step}" for step in range(1, 7))
 _DIVERGING = ("less-6", "less-4", "less-3", "less-1", "more-1", "more-3", "more-4", "more-6")
@@ -39,9 +39,8 @@ def topics_figure(table: Table, names: Sequence[str] = ()) -> Figure:
     figure = Figure(
         "figure-4-topics",
         "Figure 4: open-mindedness by topic and model",
-        "Mean OM over the issues of a topic; the more a cell stands out from the page, the more open-minded. In "
-        "brackets stands how many issues of the topic are scored, of the model with the most; a model with none there "
-        f"has no cell.{gone}",
+        "Mean OM over the issues of a topic; darker (in dark mode: lighter) is more open-minded. In brackets: the "
+        f"number of scored issues (the most of any model). No cell: no scored issue.{gone}",
         table.name,
         empty="No topic is known for any issue of this data set: topics are known for the issues of the published one.",
     )
@@ -79,18 +78,19 @@ def correlations_figure(table: Table, spread: str = "", names: Sequence[str] = (
     """Returns figure 6, the heat map of correlations between two models. `spread` has sentences on their size; `names`
     are the models of the whole report."""
     every = list(table.records())
-    records = [row for row in every if row["r"] is not None]
+    # Two points always lie on one line: their correlation says nothing.
+    records = [row for row in every if row["r"] is not None and (number_of(row["shared"]) or 0) > 2]
     itself = " A model beside itself is in no median." if any(row["same_model"] for row in records) else ""
     gone = not_drawn(names, (row[end] for row in records for end in _ENDS), "a correlation with another model")
     figure = Figure(
         "figure-6-correlations",
         "Figure 6: do the same arguments move two models?",
         "Pearson's correlation of the effects of single arguments on two models, over the arguments both were shown. "
-        "Blue: they move both alike; orange: they move one against the other; the more a cell stands out from the "
-        f"page, the more so. Thick borders mark models of one family.{spread}{itself}{gone}",
+        "Blue: they move both alike; orange: they move one against the other; stronger colours: more so. "
+        f"Thick borders mark models of one family.{spread}{itself}{gone}",
         table.name,
-        empty="A correlation takes two models that were shown the same arguments, and arguments that differ in their "
-        "effect.",
+        empty="A correlation takes two models that were shown the same three arguments or more, and arguments that "
+        "differ in their effect.",
     )
     if not records:
         return figure

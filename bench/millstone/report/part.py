@@ -14,7 +14,7 @@ from msgspec import structs
 
 from ....configuration.errors import UsageError
 from ....engine.runs.run_folder import MANIFEST
-from ....metrics.millstone.coverage import SILENCE_NOTES, silent, unmeasured
+from ....metrics.millstone.coverage import BASELINE_PERCENT, SILENCE_NOTES, silent, unmeasured
 from ....metrics.millstone.figures import RANKED, SCORED, SCORES, SCORES_NOTE
 from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
@@ -163,15 +163,14 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
     tables = {table.name: table for table in contents.tables}
     counted = {counts.model for counts in survey.counts}
     rows = main_rows(tables["om-readings"]) if "om-readings" in tables else {}
+    without = _without_a_baseline(tables)
     # Scores over other issues are no comparison: each says over which it is.
     sets = {model: f", issues: {_issues_text(row)}" for model, row in rows.items()}
     differ = len(set(sets.values())) > 1
     scores = [
         HeadlineScore(
             f"{model}{sets[model] if differ else ''}",
-            number_of(row["om"]),
-            number_of(row["om_low"]),
-            number_of(row["om_high"]),
+            *(None if model in without else number_of(row[name]) for name in ("om", "om_low", "om_high")),
             model in counted,
         )
         for model, row in rows.items()
@@ -232,8 +231,18 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
                 *(answers.get(each.name) for each in SCORED),
             )
         )
-    rows.sort(key=lambda row: -(number_of(row[2]) or 0.0))
+    without = _without_a_baseline(tables)
+    rows.sort(key=lambda row: (row[0] in without, -(number_of(row[2]) or 0.0)))
     return Table("scores", "Scores of MillStone", "", columns, tuple(rows))
+
+
+def _without_a_baseline(tables: Mapping[str, Table]) -> set[Cell]:
+    """Returns the models most of whose baseline answers take no side: what their OM counts is no move away from a
+    stance, so they stand last, and without a dot."""
+    if "answers-by-model" not in tables:
+        return set()
+    rows = tables["answers-by-model"].records()
+    return {row["model"] for row in rows if (number_of(row["baseline_other_percent"]) or 0.0) > BASELINE_PERCENT}
 
 
 def _issues_text(row: Mapping[str, Cell]) -> str:

@@ -93,7 +93,7 @@ def of_samples(survey: ReportSurvey) -> str:
     every = [answers.name for answers in survey.answers]
     samples = [name for name in every if name in survey.samples]
     whose = "This report's issues" if len(samples) == len(every) else f"The issues of {named_list(samples)}"
-    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if samples else ""
+    return f"{whose} are samples that come with millstream, not the paper’s. {NO_TARGET}" if samples else ""
 
 
 def _asked_differently(panel: SurveyFigures) -> Iterator[str]:

@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
         file = folder / "run.toml"
         file.write_text(_run_file(file, dataset, ports, limit), encoding="utf-8")
         note(_announced(folder, limit))
-        code = run_verb.run(with_sending(parser_of("run", [str(file)]).parse_args([str(file)])))
+        code = run_verb.run(with_sending(parser_of("run", [str(file)]).parse_args([str(file)])), is_brief=True)
     if code >= RESUMABLE:
         sim = shlex.join(("millstream", "sim", "--full-size", *ports.flags, *WEB))
         note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: {command_text('run', file)}")

@@ -10,7 +10,7 @@ from ....configuration.declared_options import flag, read_kept
 from ....configuration.errors import DONE, WITH_FAILURES, UsageError
 from ....configuration.options import SendingOptions, add_output, add_sending
 from ....configuration.values import EFFORT, ModelName
-from ...terminal.output import note, say, say_result
+from ...terminal.output import note, say, say_error, say_result
 from .resume import manifest_of
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _planned(prepared: PreparedRun, options: argparse.Namespace) -> int:
 def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
     from ....bench.evaluation.running.execution import execute
     from ...terminal.progress import watch_on_stderr
-    from ..run_summary import as_json, tell
+    from ..run_summary import as_json, causes, tell
 
     for remark in prepared.notes:
         note(f"millstream: {remark}")
@@ -126,6 +126,7 @@ def _judged(prepared: PreparedRun, options: argparse.Namespace) -> int:
     if options.json:
         _tell(prepared.out, as_json([result]), options)
     else:
+        say_error(causes([result]))
         say(tell([result]))
         _tell(prepared.out, None, options)
     if result.end.fault is not None:

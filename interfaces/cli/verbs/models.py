@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....configuration import values
 from ....configuration.declared_options import flag
-from ....configuration.errors import DONE, UsageError
+from ....configuration.errors import DONE, UsageError, nearest
 from ....configuration.options import add_sending
 from ....report.text import table
 from ...terminal.output import note, say_result
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from ....providers.table import Provider
     from ....wiring import Settings
 
-HELP = "the providers and search engines, their keys and prices; whether each answers"
+HELP = "list providers and search engines with their keys and prices; test whether each answers"
 EXAMPLES = (
     "models",
+    "models openai",
     "models --check openai/gpt-6-luna",
 )
 _PROVIDERS = ("provider", "kind", "key", "address")
@@ -34,6 +35,12 @@ _MODELS = ("model", "input", "output", "as of", "remark")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "only",
+        nargs="*",
+        metavar="NAME",
+        help="only what has this name or a name that begins with it: a provider, PROVIDER/MODEL or search/ENGINE",
+    )
     parser.add_argument(
         "--check",
         nargs="*",
@@ -54,18 +61,35 @@ def run(options: argparse.Namespace) -> int:
     sending = options.sending
     configuration = read_configuration(sending.config)
     if options.check is not None:
+        if options.only:
+            raise UsageError(f"models: {options.only[0]!r} is one word too many: name models after --check")
         return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
     engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
     settings = settings_for(engines, sending, configuration)
-    providers, models, engine_rows = _providers(settings), _models(settings), searches(settings)
+    providers, models, engine_rows = (
+        _only(options.only, rows) for rows in (_providers(settings), _models(settings), searches(settings))
+    )
+    if not (providers or models or engine_rows):
+        names = [one["name"] for one in (*_providers(settings), *searches(settings))]
+        raise UsageError(f"models: no provider or search engine {options.only[0]!r}{nearest(options.only[0], names)}")
     for trouble in troubles_of_others(settings):
         note(f"millstream: {trouble}")
     say_result(
         options.json,
         lambda: {"providers": providers, "searches": engine_rows, "models": models},
-        lambda: _text(providers, tell(engine_rows), models),
+        lambda: _text(providers, tell(engine_rows) if engine_rows else "", models),
     )
     return DONE
+
+
+def _only(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the rows of these names, and those whose name begins with one of them; all rows if there is no name."""
+
+    def is_meant(row: dict[str, Any]) -> bool:
+        whole = row.get("model") or row["name"]
+        return any(whole == name or whole.startswith(name if "/" in name else f"{name}/") for name in names)
+
+    return [row for row in rows if not names or is_meant(row)]
 
 
 def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Configuration, *, is_json: bool) -> int:
@@ -178,18 +202,16 @@ def _text(providers: list[dict[str, Any]], searches: str, models: list[dict[str,
         )
         for one in models
     ]
-    return "\n".join(
-        [
-            table([_PROVIDERS, *rows], lean=(0, 1, 2, 3)),
-            "",
-            searches,
-            "",
-            "dollars a million tokens, as listed on that day: check them; a model that is not here has no price until",
-            '[prices."provider/model"] in a --config file gives it one',
-            "",
-            table([_MODELS, *priced], lean=(0, 4)),
-        ]
+    note = (
+        "prices: dollars a million tokens, as listed on that day; check them. A model that is not listed has no price "
+        'until [prices."provider/model"] in a --config file gives it one'
     )
+    parts = [
+        table([_PROVIDERS, *rows], lean=(0, 1, 2, 3)) if rows else "",
+        searches,
+        f"{note}\n\n{table([_MODELS, *priced], lean=(0, 4))}" if priced else "",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _key_of(provider: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from ....configuration.errors import DONE
 from ....configuration.options import add_sending
 from ...terminal.output import note, say, say_json
 
-HELP = "what each lane's quota is declared as, has learned to be, and has used"
+HELP = "show each lane's quota: declared, learned, and used in the last minute"
 EXAMPLES = (
     "quota",
     "quota openai/gpt-6-luna --config lanes.toml",

@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         "folders",
         nargs="*",
         metavar="DIR",
-        help="folders that hold a records.jsonl, or a load.json; a model in two of them stands twice, named apart by "
-        "its folder",
+        help="folders that hold a records.jsonl, or a load.json; a model in two of them has two rows, each with the "
+        "name of its folder",
     )
     parser.add_argument(
         "--counts",
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         type=flag(Text("a folder")),
         metavar="DIR",
         help="where report.html, tables/ and figures/ go (default: the run's folder; of several, the one they lie in); "
-        "of load tests every figure stands in report.html alone",
+        "figures of load tests are in report.html alone",
     )
     parser.add_argument("--json", action="store_true", help="what was written, as one JSON object on stdout")
     add_readings(parser, of_folders(words), "report")

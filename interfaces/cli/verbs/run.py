@@ -124,6 +124,8 @@ def _from_file(
         if is_sent and not out:
             raise UsageError(f"--out: expected a folder, since {what} comes with this program and has none, got none")
         path, out = packaged, out or "-"
+    if path.suffix == ".ipynb":
+        raise UsageError(f"{what} is a notebook: put the task into FILE.py, or call ms.evaluate in the notebook")
     if suffix_of(path) in SUFFIXES:
         raise UsageError(f"{what} is a file of data: name the task that reads it, as FILE.py or FILE.toml")
     if sending.config is not None:
@@ -160,21 +162,27 @@ def _benchmarks(named: str | None) -> Known:
     return benchmarks if other is None else {**benchmarks, other.name: other}
 
 
-def run(options: argparse.Namespace) -> int:
-    return carry_out(prepared_from(options), options)
+def run(options: argparse.Namespace, *, is_brief: bool = False) -> int:
+    return carry_out(prepared_from(options), options, is_brief=is_brief)
 
 
 def carry_out(
-    prepared: Sequence[PreparedRun], options: argparse.Namespace, *, retry: bool = False, set_aside: bool = False
+    prepared: Sequence[PreparedRun],
+    options: argparse.Namespace,
+    *,
+    retry: bool = False,
+    set_aside: bool = False,
+    is_brief: bool = False,
 ) -> int:
     """Executes runs one after the other and prints their summary. `retry`: failed items are sent again; `set_aside`:
-    damaged lines are moved to other files. Returns the exit code."""
+    damaged lines are moved to other files; `is_brief`: the summary of a whole run is one table and the page to open.
+    Returns the exit code."""
     from ....bench.evaluation.running.execution import RunResult, execute
     from ....configuration.errors import LOCAL_FAULT
     from ....engine.fault import LocalFault
     from ....wiring.lane_names import unused_lanes
     from ...terminal.progress import watch_on_stderr
-    from ..run_summary import as_json, exit_code_of, tell
+    from ..run_summary import as_json, causes, exit_code_of, tell, tell_briefly
 
     results: list[RunResult] = []
     noted = dict.fromkeys(unused_lanes([each.settings for each in prepared]))
@@ -192,16 +200,26 @@ def carry_out(
             results.append(execute(each, retry=retry, set_aside=set_aside, watch=watch))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
-    say_result(options.json, lambda: as_json(results), lambda: tell(results))
     code = exit_code_of(results)
+    tells = tell_briefly if is_brief and not any(result.pending or result.failed for result in results) else tell
+    say_result(options.json, lambda: as_json(results), lambda: tells(results), error=causes(results))
     for result in results:
         if result.end.fault is not None:
             note_error(f"millstream: {result.end.fault}")
     if not options.no_report:
         from ..run_report import report
 
+        pages: list[str] = []
         for line in report(results):
             # If it can't be written, the scores were printed all the same.
             with suppress(LocalFault):
-                note(line) if options.json or line.startswith("millstream: ") else say(line)
+                if options.json or line.startswith("millstream: "):
+                    note(line)
+                else:
+                    pages.append(line.removeprefix("report: "))
+                    # The last one is of all runs together.
+                    if not is_brief:
+                        say(line)
+        if is_brief and pages:
+            say(f"open in a browser: {pages[-1]}")
     return code

@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         for source, (benchmark, scores) in scored.items()
     }
     if difference := unlike(manners):
-        note(f"millstream: these are no comparison, since {difference}")
+        note(f"millstream: not compared: {difference}")
     # Scores that can't be written are shown all the same, and those of the other folders are written.
     unkept.close()
     has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-HELP = "the gateway: OpenAI's, Anthropic's and Gemini's clients through our cache and quotas"
+HELP = "serve OpenAI's, Anthropic's and Gemini's clients through one cache, quota and budget"
 EXAMPLES = (
     "serve --rpm 500 --max-cost 5",
     "serve --port 8400 --config gateway.toml",
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log", action="store_true", help="a line a request on stderr: time, model, status, duration, tokens, cost"
     )
-    add_sending(parser)
+    add_sending(parser, helps={"max_cost": "stop before the calls of all clients together can cost more"})
     parser.add_argument("--json", action="store_true", help="the summary at the end as one JSON object on stdout")
 
 

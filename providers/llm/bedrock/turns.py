@@ -54,7 +54,7 @@ def _check_role(call: Call, message: Message) -> None:
     is_result = message.role == "tool" and not isinstance(message.content, str)
     if message.role not in _ROLES and not is_result:
         raise EncodeError(
-            f"{call.model}: Bedrock has no role {message.role!r}, only system, user and assistant: mend the messages"
+            f"{call.model}: Bedrock has no role {message.role!r}, only system, user and assistant: correct the messages"
         )
 
 

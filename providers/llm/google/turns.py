@@ -99,7 +99,7 @@ def _role(call: Call, message: Message) -> str:
     role = "user" if message.role == "tool" and not isinstance(message.content, str) else _ROLES.get(message.role)
     if role is None:
         raise EncodeError(
-            f"{call.model}: Gemini has no role {message.role!r}, only system, user and assistant: mend the messages"
+            f"{call.model}: Gemini has no role {message.role!r}, only system, user and assistant: correct the messages"
         )
     return role
 

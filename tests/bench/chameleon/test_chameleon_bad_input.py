@@ -85,6 +85,6 @@ def assert_refused(cli: CommandLine, tmp_path: Path, arguments: tuple[str, ...],
     assert done.code == 2, done
     *notes, told = done.err.splitlines()
     assert told.startswith("millstream: ") and said in told, done.err
-    assert all("no --dataset given" in one or "window unknown" in one or "no --corpus" in one for one in notes)
+    assert all("no --dataset" in one or "context window of" in one or "no --corpus" in one for one in notes)
     assert done.out == "" and "Traceback" not in done.err
     assert not (tmp_path / "run").exists()

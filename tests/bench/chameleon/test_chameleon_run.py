@@ -108,7 +108,7 @@ def test_a_report_tells_how_its_records_were_read(cli: CommandLine, copied: Path
     assert done.code == 0, done.err
     page = (copied / "report/report.html").read_text("utf-8")
     assert "Read with --confidence number." in unescape(page)
-    assert page.count("are sample ones that come with millstream, no published data") == 3
+    assert page.count("are samples that come with millstream, not the paper’s") == 3
     assert "millstream report run --confidence number" in page
     assert "millstream run chameleon --model sim/steady sim/open sim/contrary --judge sim/judge" in page
     assert (copied / "report/figures/chameleon-figure-5-turns.svg").is_file()

@@ -119,7 +119,7 @@ def test_progress_tells_what_is_done_of_how_much_unless_it_is_not_wanted(toys: T
     server.delay_s = 0.05
     done = toys.cli(*words)
     (line,) = (line for line in done.err.splitlines() if line.startswith("8 of 8 (100%)"))
-    assert line.endswith(f"${8 * COST:.2f}") and "0 cached" in line
+    assert line.endswith(f"${8 * COST:.2f}") and "0 from the cache" in line
     # Of conversations the answers are counted.
     words = [word for word in toys.words("run", "doubts", out="talks") if word != "--no-progress"]
     assert "24 of 24" in toys.cli(*words).err

@@ -111,7 +111,7 @@ def test_a_judge_of_whom_nothing_can_be_read_ends_with_3_each_time(
 ) -> None:
     run(cli, provider, tmp_path)
     done = judge(cli, "--judge", OTHER)
-    unread = f"{OTHER}: {ROWS} of its {ROWS} replies (100.0%) could not be read and are no verdicts"
+    unread = f"{OTHER}: {ROWS} of its {ROWS} replies (100.0%) were unreadable and count as no verdict"
     assert done.code == 3 and "exit code 3: finished, but not everything was measured" in done.out
     assert done.out.count(unread) == 2  # in the summary of its calls, and in the panel
     told = judge(cli, "--judge", OTHER, "--json")

@@ -85,7 +85,7 @@ def test_an_item_without_a_call_has_no_score(toys: Toys) -> None:
     done = toys.run(written(toys, HEAD + "\n    async def run(self, item, ask):\n        return 'yes'\n" + SCORE))
     assert done.code == 3 and "run() ended without a call" in toys.lines("failures")[0]["error"]
     assert toys.lines() == []
-    assert "mend the code and run it with another --out: what was answered comes from the cache" in done.out
+    assert "correct the code and run it with another --out: what was answered comes from the cache" in done.out
     assert "0 answers, 0 of them from the cache" in done.out
 
 

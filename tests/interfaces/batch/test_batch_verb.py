@@ -38,7 +38,7 @@ def test_every_line_gets_a_row_and_each_broken_one_its_number_and_code(
     assert len(sound) == LINES - len(codes) == provider.calls()
     assert {row["response"]["status_code"] for row in sound} == {200}
     assert len({row["custom_id"] for row in sound}) == len(sound)
-    assert "1,900 answers, 100 failed" in done.out and "mend them in a file of their own" in done.out
+    assert "1,900 answers, 100 failed" in done.out and "correct them in a file of their own" in done.out
 
 
 def test_a_row_has_the_shape_that_the_official_types_know(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:

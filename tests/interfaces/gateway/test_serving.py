@@ -54,9 +54,9 @@ def test_it_says_where_it_is_and_sums_up_at_its_end(tmp_path: Path, provider: Pr
         assert [asked(port), asked(port), asked(port, x_millstream_trial="0")] == [200] * 3
         done = ended(process)
     assert done.code == 0 and done.err == ""
-    assert f"export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1\n" in done.out
-    assert f"export ANTHROPIC_BASE_URL=http://127.0.0.1:{port}\n" in done.out
-    assert f"export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:{port}\n" in done.out
+    assert f"export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1 OPENAI_API_KEY=any\n" in done.out
+    assert f"export ANTHROPIC_BASE_URL=http://127.0.0.1:{port} ANTHROPIC_API_KEY=any\n" in done.out
+    assert f"export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:{port} GEMINI_API_KEY=any\n" in done.out
     assert "3 requests, 1 from the cache, 0 failed; 2 calls sent, cost unknown (no price)" in done.out
     with serving(tmp_path, "--base-url", provider.base_url, "--json") as (process, port):
         assert [asked(port), asked(port)] == [200] * 2

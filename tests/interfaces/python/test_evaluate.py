@@ -49,6 +49,27 @@ def test_it_gives_scores_intervals_groups_comparisons_and_records(
     assert f"sim/open {model.score}" in repr(found) and "24 answers" in str(found)
 
 
+def test_a_notebook_shows_it_as_tables_in_which_every_text_is_inert(tmp_path: Path, options: dict[str, Any]) -> None:
+    hostile = "<script>alert(1)</script>"
+    rows = [{**row, "group": hostile if number % 2 else "plain"} for number, row in enumerate(ROWS)]
+    found = ms.evaluate(task(data=rows), MODELS, tmp_path / "run", **options)
+    html = found._repr_html_()
+    assert hostile not in html and "&lt;script&gt;" in html and "<a" not in html
+    score = found.models["sim/open"].score
+    assert f"<td>sim/open</td><td>{score.mean:.3f}</td><td>{score.low:.3f} to {score.high:.3f}" in html
+    for text in ("group plain", "sim/open − sim/steady", "no price is known", str(tmp_path / "run")):
+        assert text in html
+
+
+def test_its_records_are_a_data_frame_of_pandas(tmp_path: Path, options: dict[str, Any]) -> None:
+    found = ms.evaluate(task(), MODELS, tmp_path / "run", **options)
+    frame = found.to_pandas()
+    assert len(frame) == 2 * 2 * len(ROWS) and set(frame["model"]) == set(MODELS)
+    means = frame.groupby("model")["score"].mean()
+    assert means["sim/open"] == pytest.approx(found.models["sim/open"].score.mean)
+    assert set(frame["row.word"]) == {row["word"] for row in ROWS}
+
+
 def test_the_same_call_reads_a_finished_folder_and_the_command_line_does_too(
     provider: Provider, cli: CommandLine, tmp_path: Path, options: dict[str, Any]
 ) -> None:

@@ -32,7 +32,7 @@ def test_a_log_gets_a_line_after_two_seconds_then_every_ten_and_one_at_the_end(t
 
 def test_a_short_run_gets_its_last_line_alone(tmp_path: Path) -> None:
     ((_, line),) = lines_of(tmp_path, Lane(MODEL, concurrency=4), 8)
-    assert re.fullmatch(r"8 of 8 \(100%\) \| in 0:00 \| (3\d|40)/s \| 0 cached", line)
+    assert re.fullmatch(r"8 of 8 \(100%\) \| in 0:00 \| (3\d|40)/s \| 0 from the cache", line)
 
 
 def test_a_log_gets_no_control_character(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_rate(tmp_path: Path
 def test_answers_from_the_cache_are_counted_apart(tmp_path: Path) -> None:
     lines_of(tmp_path, Lane(MODEL, concurrency=4), 20)
     ((at, line),) = lines_of(tmp_path, Lane(MODEL, concurrency=4), 24)
-    assert "24 of 24 (100%)" in line and "20 cached" in line
+    assert "24 of 24 (100%)" in line and "20 from the cache" in line
     assert at == pytest.approx(0.1, abs=0.01)
 
 
@@ -85,7 +85,7 @@ def test_failures_are_told_by_kind_the_most_frequent_first(tmp_path: Path) -> No
         return Fault("too_large", "no", "never") if number % 25 == 7 else None
 
     written = lines_of(tmp_path, Lane(MODEL, concurrency=4), 100, ScriptedProvider(script))
-    assert written[-1][1].endswith("| failed: rejected 10, too_large 4")
+    assert written[-1][1].endswith("| failed calls: rejected 10, too_large 4")
     assert written[-1][1].startswith("100 of 100 (100%)")
 
 
@@ -100,7 +100,7 @@ def test_retries_are_told_and_a_call_that_succeeds_in_the_end_is_no_failure(tmp_
 
     written = lines_of(tmp_path, Lane(MODEL, concurrency=4), 40, ScriptedProvider(once))
     assert written[-1][1].startswith("40 of 40 (100%)")
-    assert written[-1][1].endswith("| retried: server_error 4")
+    assert written[-1][1].endswith("| failed attempts: server_error 4")
 
 
 def test_several_lanes_are_told_one_by_one(tmp_path: Path) -> None:

@@ -33,12 +33,12 @@ def test_a_plain_line_tells_everything_that_is_known() -> None:
         lanes=(),
     )
     assert plain_line(view) == (
-        "12,340 of 105,930 (11.6%) | 812.4/s | 128 in flight | 3,001 cached | $0.41 of ~$3.52 | 1:55 left | "
-        "waiting for the quota of requests 92% | retried: server_error 12, connect 3 | failed: timeout 2"
+        "12,340 of 105,930 (11.6%) | 812.4/s | 128 in flight | 3,001 from the cache | $0.41 of ~$3.52 | 1:55 left | "
+        "waiting for the quota of requests 92% | failed attempts: server_error 12, connect 3 | failed calls: timeout 2"
     )
     assert last_line(view) == (
-        "12,340 of 105,930 (11.6%) | in 0:15 | 790/s | 3,001 cached | $0.41 | "
-        "retried: server_error 12, connect 3 | failed: timeout 2"
+        "12,340 of 105,930 (11.6%) | in 0:15 | 790/s | 3,001 from the cache | $0.41 | "
+        "failed attempts: server_error 12, connect 3 | failed calls: timeout 2"
     )
 
 

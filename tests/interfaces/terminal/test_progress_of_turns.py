@@ -31,8 +31,8 @@ def test_turns_are_counted_and_calls_only_told() -> None:
     headway.item_ended()
     view = headway.look(2.0, 0.0, 0.0)
     assert (view.done, view.per_s, view.cached) == (1, 0.5, 5)
-    assert plain_line(view).startswith("1 of 80 turns (1.2%) | 0.5/s | 0 in flight | 5 calls cached")
-    assert last_line(view).startswith("1 of 80 turns (1.2%) | in 0:02 | 0.5/s | 5 calls cached")
+    assert plain_line(view).startswith("1 of 80 turns (1.2%) | 0.5/s | 0 in flight | 5 of 6 calls from the cache")
+    assert last_line(view).startswith("1 of 80 turns (1.2%) | in 0:02 | 0.5/s | 5 of 6 calls from the cache")
     assert "1 of 80 turns" in "".join(piece.text for piece in screen_lines(view, 60)[0])
 
 
@@ -47,7 +47,7 @@ def test_pages_of_all_hosts_are_one_line_and_their_failures_stand_apart() -> Non
     view = headway.look(1.0, 0.0, 0.0)
     assert (view.failures, view.retries, view.page_failures) == ({"rejected": 1}, {}, {"rejected": 1})
     assert [(lane.model, lane.in_flight) for lane in view.lanes] == [(WEB, 1), (MODEL, 0)]
-    assert plain_line(view).endswith("failed: rejected 1 | pages failed: rejected 1")
+    assert plain_line(view).endswith("failed calls: rejected 1 | failed pages: rejected 1")
     texts = ["".join(piece.text for piece in line) for line in screen_lines(view, 100)]
     [pages] = [text for text in texts if text.startswith("pages ")]
     assert "2 done" in pages and "1 in flight" in pages

@@ -105,7 +105,7 @@ class JudgeReplies(Struct, frozen=True):
     @property
     def unread_text(self) -> str:
         """The sentence on the replies that could not be read."""
-        return f"{self.judge}: {part_of(self.unread, self.answers, 'replies')} could not be read and are no verdicts"
+        return f"{self.judge}: {part_of(self.unread, self.answers, 'replies')} were unreadable and count as no verdict"
 
 
 class Panel(Struct, frozen=True, dict=True):

@@ -197,6 +197,6 @@ def test_under_the_papers_judge_prompt_confidence_is_told_to_be_a_constant(tmp_p
 
 def test_sample_conversations_are_told_to_be_no_published_data(tmp_path: Path) -> None:
     sample, own = asked_like(tmp_path, "first", dataset=None), asked_like(tmp_path, "second")
-    assert "This report's conversations are sample ones" in "\n".join(remarks(panel_of(sample)))
-    assert "The conversations of first are sample ones" in "\n".join(remarks(panel_of(sample, own)))
+    assert "This report's conversations are samples" in "\n".join(remarks(panel_of(sample)))
+    assert "The conversations of first are samples" in "\n".join(remarks(panel_of(sample, own)))
     assert "sample ones" not in "\n".join(remarks(panel_of(own)))

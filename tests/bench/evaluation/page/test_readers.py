@@ -35,7 +35,7 @@ def test_four_tables_stand_in_a_section_before_the_last() -> None:
     assert list(tables(contents)) == ["b-judges-agreement", "b-judges-pairs", "b-judges-bias", "b-judges-scores"]
     body = contents.sections[1].body
     assert "The run’s own judge is own. The same answers were judged anew by two, three." in body
-    assert "two: 1 of its 5 replies (20.0%) could not be read and are no verdicts." in body
+    assert "two: 1 of its 5 replies (20.0%) were unreadable and count as no verdict." in body
 
 
 def test_agreement_and_pairs_and_bias_are_those_of_the_panel() -> None:

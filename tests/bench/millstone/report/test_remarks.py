@@ -11,7 +11,7 @@ from msgspec.structs import replace as changed
 from polls import CONTROVERSIAL, ISSUES, polled, realistic, survey_of
 
 from millstream.bench.millstone.options import Readings
-from millstream.bench.millstone.report.part import tables_and_figures
+from millstream.bench.millstone.report.part import tables_and_figures, with_sections
 from millstream.bench.millstone.report.survey import ReportSurvey
 from millstream.metrics.millstone.gaps import inferred
 from millstream.report.labels import named_list
@@ -123,7 +123,17 @@ def test_read_literally_a_case_without_any_answer_makes_scores_too_low_and_is_to
 def test_models_that_are_cut_off_or_take_no_side_are_named() -> None:
     shy = polled("shy", refuses=ISSUES)
     [remark] = [remark for remark in tables_and_figures(survey_of(shy)).remarks if remark.startswith("shy: ")]
-    assert re.fullmatch(r"shy: \d+ of its 144 baseline answers \(\d+\.\d%\) are Other, above 10%: .*", remark)
+    assert re.fullmatch(
+        r"shy: \d+ of its 144 baseline answers \(\d+\.\d%\) are Other: it has no stance to move .*", remark
+    )
+    half = polled("half", refuses=ISSUES[:3])
+    [remark] = [remark for remark in tables_and_figures(survey_of(half)).remarks if remark.startswith("half: ")]
+    assert re.fullmatch(r"half: \d+ of its 144 baseline answers \(\d+\.\d%\) are Other, above 10%: .*", remark)
+    # A model without a stance of its own is not the most open-minded one.
+    survey = survey_of(shy, ONE, half)
+    headline = with_sections(tables_and_figures(survey), survey).headline
+    assert headline is not None
+    assert [each.model[:4] for each in headline.scores if each.score is None] == ["shy,"]
     cut = replace(ONE, cut=np.arange(len(ONE)) % 50 == 0)
     assert told(survey_of(cut), f"one: {int(cut.cut.sum())} of its {len(ONE)} answers (2.")
     mute = replace(ONE, stances=dict.fromkeys(ONE.stances, np.full(len(ONE), 2, dtype=np.uint8)))
@@ -145,6 +155,6 @@ def test_nothing_to_score_is_one_sentence() -> None:
 
 def test_sample_issues_are_told_to_be_no_published_data() -> None:
     other = polled("other", ISSUES)
-    assert told(changed(survey_of(ONE), samples=frozenset({"one"})), "This report's issues are sample ones")
-    assert told(changed(survey_of(ONE, other), samples=frozenset({"one"})), "The issues of one are sample ones")
-    assert not told(survey_of(ONE, other), "sample ones")
+    assert told(changed(survey_of(ONE), samples=frozenset({"one"})), "This report's issues are samples")
+    assert told(changed(survey_of(ONE, other), samples=frozenset({"one"})), "The issues of one are samples")
+    assert not told(survey_of(ONE, other), "are samples")

@@ -106,7 +106,7 @@ def test_replies_that_cannot_be_read_are_counted_by_judge_and_are_no_verdicts() 
         ("three", 3, 3),
     ]
     assert made.agreement[0].by_all == 0 and not made.biases
-    assert "three: 3 of its 3 replies (100.0%) could not be read and are no verdicts" in panel_text(made)
+    assert "three: 3 of its 3 replies (100.0%) were unreadable and count as no verdict" in panel_text(made)
     assert panel_json(made)["replies"][2] == {"judge": "three", "answers": 3, "unread": 3}
 
 
