@@ -9,11 +9,7 @@ from command_line import CommandLine
 
 from millstream.interfaces.cli.command import GROUPS, VERBS, parser_of
 
-EXAMPLES = [
-    (verb, example)
-    for verb in VERBS
-    for example in parser_of(verb, ()).examples  # type: ignore[attr-defined]
-]
+EXAMPLES = [(verb, example) for verb in VERBS for example in parser_of(verb, ()).examples]
 
 
 @pytest.mark.parametrize(("verb", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
@@ -21,8 +17,9 @@ def test_every_example_is_a_command_of_its_verb(verb: str, example: str) -> None
     first, *words = shlex.split(example)
     assert first == verb
     if "--help" not in words:
-        _, unknown = parser_of(verb, words).parse_known_args(words)
-        assert unknown == []
+        parser = parser_of(verb, words)
+        _, unknown = parser.parse_known_args(words)
+        assert unknown == [] and parser.mistakes == []
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -170,9 +170,13 @@ def _headline(contents: PageContents, survey: ReportSurvey) -> Headline:
     scores = [
         HeadlineScore(
             f"{model}{sets[model] if differ else ''}",
-            *(None if model in without else number_of(row[name]) for name in ("om", "om_low", "om_high")),
+            number_of(row["om"]),
+            number_of(row["om_low"]),
+            number_of(row["om_high"]),
             model in counted,
         )
+        if model not in without
+        else HeadlineScore(f"{model}{sets[model] if differ else ''}", None)
         for model, row in rows.items()
     ]
     if not contents.of_samples and "table-4-om" in tables:

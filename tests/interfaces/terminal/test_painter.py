@@ -10,8 +10,11 @@ import pytest
 
 from millstream.interfaces.terminal.painter import Painter
 
-# What a kernel gives a cell as stderr: no terminal, and known by the package of its class.
-KernelStream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+
+class KernelStream(io.StringIO):
+    """What a kernel gives a cell as stderr: no terminal, and known by the package of its class."""
+
+    __module__ = "ipykernel.iostream"
 
 
 def seen(written: str) -> list[str]:
