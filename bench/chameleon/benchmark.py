@@ -29,7 +29,7 @@ from ..evaluation.planning.preparation import begun_manifest, begun_with, check_
 from .conversation import ConversationDriver, items_of
 from .dataset import load, select
 from .forecast import forecast
-from .options import COLUMNS, DATA, PROMPTS, TITLE, Options, Readings
+from .options import COLUMNS, DATA, PROMPTS, TITLE, Options, PromptOptions, Readings
 from .readings import readings_of, score_instead
 from .records import Record as TurnRecord
 from .review import exchange_of, label_of
@@ -229,19 +229,13 @@ def _spec_of(run: RunBasis) -> ConversationSpec:
         judge=judge,
         search=options.search,
         tokens=tokens,
-        turns=options.turns,
-        pages=options.pages,
-        page_tokens=options.page_tokens,
         keeps_pages=options.old_pages == "keep",
-        order=options.order,
-        seed=options.seed,
         queries_by=_queries_by(run),
-        judge_prompt=options.judge_prompt,
         # A run that has begun goes on as it began, whatever the table of models says by now.
         judge_temperature=(begun_manifest(run.out).get("specification") or {}).get("judge_temperature", temperature),
         judge_effort=effort,
-        max_tokens=options.max_tokens,
         readings=readings_of(kept_of(run.readings)),
+        **{name: getattr(options, name) for name in PromptOptions.__struct_fields__},
     )
 
 

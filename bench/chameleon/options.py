@@ -24,7 +24,35 @@ COLUMNS = (
 )
 
 
-class Options(Struct, frozen=True):
+class PromptOptions(Struct, frozen=True, kw_only=True):
+    """The options that a run's prompts and judgements are made by. Each is a field of `ConversationSpec` too, stands in
+    the specification, and must be the same in runs that are compared."""
+
+    turns: Annotated[
+        int, Option(WholeNumber("turns", 1, 10_000), "N", f"turns of a conversation (default: {TURNS})")
+    ] = TURNS
+    pages: Annotated[int, Option(WholeNumber("pages a turn", 1, 100), "N", "pages read a turn (default: 20)")] = 20
+    order: Annotated[
+        Literal["written", "shuffled", "grouped"],
+        Option(metavar="HOW", help="questions as written (default), shuffled by --seed, or grouped by kind"),
+    ] = "written"
+    seed: Annotated[int, Option(WholeNumber("a seed", 0), "N", "what --order shuffled is drawn from (default: 0)")] = 0
+    judge_prompt: Annotated[
+        Literal["extended", "paper"],
+        Option(
+            metavar="NAME",
+            help="extended (default: the paper's with rationale and confidence, and the history) or paper (unmodified, "
+            "question and answer alone)",
+        ),
+    ] = "extended"
+    page_tokens: Annotated[
+        int,
+        Option(WholeNumber("tokens a page", 1, 1_000_000), "N", "so much of each page's text is shown (default: 1500)"),
+    ] = 1500
+    max_tokens: Annotated[int | None, MAX_TOKENS.by_default("not sent")] = None
+
+
+class Options(PromptOptions, frozen=True):
     """The options of a run. `dataset` and `corpus` None: those included in this program; `temperature` empty: the
     paper's three, where a model accepts one."""
 
@@ -46,7 +74,6 @@ class Options(Struct, frozen=True):
         tuple[float | None, ...], TEMPERATURE.by_default("0, 0.5 and 1 where a model takes one")
     ] = ()
     reasoning_effort: Annotated[tuple[str, ...], EFFORT.by_default("not sent")] = ()
-    max_tokens: Annotated[int | None, MAX_TOKENS.by_default("not sent")] = None
     dataset: Annotated[str | None, DATASET.by_default("24 conversations")] = None
     corpus: Annotated[
         str | None,
@@ -61,15 +88,6 @@ class Options(Struct, frozen=True):
         int | None,
         Option(WholeNumber("conversations"), "N", "only N of the data set's conversations, from its domains in turn"),
     ] = None
-    turns: Annotated[
-        int, Option(WholeNumber("turns", 1, 10_000), "N", f"turns of a conversation (default: {TURNS})")
-    ] = TURNS
-    pages: Annotated[int, Option(WholeNumber("pages a turn", 1, 100), "N", "pages read a turn (default: 20)")] = 20
-    order: Annotated[
-        Literal["written", "shuffled", "grouped"],
-        Option(metavar="HOW", help="questions as written (default), shuffled by --seed, or grouped by kind"),
-    ] = "written"
-    seed: Annotated[int, Option(WholeNumber("a seed", 0), "N", "what --order shuffled is drawn from (default: 0)")] = 0
     retrieval: Annotated[
         Literal["own", "shared"],
         Option(metavar="WHOSE", help="own (default): each model's own queries; shared: those of --queries-by for all"),
@@ -78,18 +96,6 @@ class Options(Struct, frozen=True):
         str | None,
         Option(ModelName(), "PROVIDER/MODEL", "whose queries are shared (default: the first model)"),
     ] = None
-    judge_prompt: Annotated[
-        Literal["extended", "paper"],
-        Option(
-            metavar="NAME",
-            help="extended (default: the paper's with rationale and confidence, and the history) or paper (unmodified, "
-            "question and answer alone)",
-        ),
-    ] = "extended"
-    page_tokens: Annotated[
-        int,
-        Option(WholeNumber("tokens a page", 1, 1_000_000), "N", "so much of each page's text is shown (default: 1500)"),
-    ] = 1500
     old_pages: Annotated[
         Literal["drop", "keep"],
         Option(metavar="WHAT", help="drop (default) or keep the pages of earlier turns"),

@@ -8,44 +8,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, convert, field, to_builtins
+from msgspec import convert, field, structs, to_builtins
 
 from ...engine.pairs import Pair
 from ...metrics.chameleon.readings import Readings
 from ..evaluation.door.treatments import as_list, pairs_in
 from .context import CUT_VERSION
 from .dataset import ConversationSet
-from .options import TURNS
-from .order import KINDS_VERSION, Order
-from .prompts import PROMPT_VERSION, JudgePrompt
+from .options import TURNS, PromptOptions
+from .order import KINDS_VERSION
+from .prompts import PROMPT_VERSION
 
-PAGES = 20
-PAGE_TOKENS = 1_500
+# A later option is written only if it is not the default, so that runs that have begun go on.
+_ALWAYS = frozenset(("turns", "pages", "order", "seed", "judge_prompt", "page_tokens", "max_tokens"))
 TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
 
 
-class ConversationSpec(Struct, frozen=True, kw_only=True):
-    """The specification of a run: its pairs, its judge and search engine, and for each conversation the number of
-    `turns`, the `pages` read in a turn, and the tokens shown of each page. `tokens` is the most that a prompt to each
-    model, the judge included, may have. `keeps_pages`: later prompts repeat the pages of earlier turns. `seed` draws a
-    shuffled `order`. `queries_by` writes the queries for all pairs (None: each pair its own). `judge_temperature`,
-    `judge_effort`, `max_tokens` None: none is sent. `readings` only decide how the run's own scores are computed."""
+class ConversationSpec(PromptOptions, frozen=True, kw_only=True):
+    """The specification of a run: the options that its prompts are made by, its pairs, its judge and search engine.
+    `tokens` is the most that a prompt to each model, the judge included, may have. `keeps_pages`: later prompts repeat
+    the pages of earlier turns. `queries_by` writes the queries for all pairs (None:
+    each pair its own). `judge_temperature`, `judge_effort` None: none is sent. `readings` only decide how the run's own
+    scores are computed."""
 
     pairs: tuple[Pair, ...]
     judge: str
     search: str
     tokens: Mapping[str, int] = field(name="prompt_tokens")
-    turns: int = TURNS
-    pages: int = PAGES
-    page_tokens: int = PAGE_TOKENS
     keeps_pages: bool = False
-    order: Order = "written"
-    seed: int | None = 0
     queries_by: Pair | None = None
-    judge_prompt: JudgePrompt = "extended"
     judge_temperature: float | None = 0.0
     judge_effort: str | None = None
-    max_tokens: int | None = None
     readings: Readings = Readings()
 
 
@@ -77,29 +70,29 @@ def specification(
     """Returns the values that decide prompts and answers, and the readings of the run's own scores. `data` is the
     digest of the data set, `turns` has the number of each conversation's turns, `endpoints` each lane's address as used
     in the cache keys of its calls."""
+    options = {
+        option.name: to_builtins(value)
+        for option in structs.fields(PromptOptions)
+        if (value := getattr(spec, option.name)) != option.default or option.name in _ALWAYS
+    }
     return {
         "benchmark": "chameleon",
         "data": data,
         "conversations": list(turns),
-        "turns": spec.turns,
         "turns_each": list(turns.values()),
-        "order": spec.order,
+        **options,
         "seed": spec.seed if spec.order == "shuffled" else None,
         "kinds_version": KINDS_VERSION if spec.order == "grouped" else None,
         "pairs": [as_list(pair) for pair in spec.pairs],
         "endpoints": dict(endpoints),
-        "max_tokens": spec.max_tokens,
         "prompt_tokens": dict(spec.tokens),
         "prompt_version": PROMPT_VERSION,
         "search": spec.search,
         "retrieval": "own" if spec.queries_by is None else "shared",
         "queries_by": None if spec.queries_by is None else as_list(spec.queries_by),
-        "pages": spec.pages,
-        "page_tokens": spec.page_tokens,
         "keeps_pages": spec.keeps_pages,
         "cut_version": CUT_VERSION,
         "judge": spec.judge,
-        "judge_prompt": spec.judge_prompt,
         "judge_temperature": spec.judge_temperature,
         **({} if spec.judge_effort is None else {"judge_effort": spec.judge_effort}),
         "readings": to_builtins(spec.readings),
@@ -108,7 +101,10 @@ def specification(
 
 def spec_in(specification: Mapping[str, Any]) -> ConversationSpec:
     """Returns what a specification says of a run's conversations."""
-    return convert(specification, ConversationSpec)
+    # A seed that draws nothing is None there.
+    return convert(
+        {name: value for name, value in specification.items() if (name, value) != ("seed", None)}, ConversationSpec
+    )
 
 
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:

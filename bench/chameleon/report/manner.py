@@ -15,11 +15,12 @@ from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....report.labels import named_list, one_line
 from ...evaluation.door.kept_options import kept_options
 from ...evaluation.page.unlike_sources import differences
+from ..options import PromptOptions
 from .runs import ConversationRun
 
 _SETTINGS = (
-    *("judge", "judge_prompt", "judge_temperature", "judge_effort", "pages", "page_tokens", "keeps_pages", "turns"),
-    *("max_tokens", "prompt_version", "queries_by", "order", "seed"),
+    *("judge", "judge_temperature", "judge_effort", *PromptOptions.__struct_fields__),
+    *("keeps_pages", "prompt_version", "queries_by"),
 )
 _LONGEST, _DIGITS = 60, 8
 

@@ -12,8 +12,8 @@ from millstream.bench.evaluation.door.declarations import declarations
 CHAMELEON = declarations()["chameleon"]
 READINGS = "read sources sources-by uncited confidence"
 FLAGS = {
-    "run": "model temperature reasoning-effort max-tokens dataset judge judge-reasoning-effort search corpus "
-    f"conversations turns pages order seed retrieval queries-by judge-prompt page-tokens old-pages window {READINGS}",
+    "run": "model temperature reasoning-effort dataset max-tokens judge judge-reasoning-effort search corpus "
+    f"conversations retrieval queries-by old-pages window turns pages order seed judge-prompt page-tokens {READINGS}",
     "score": READINGS,
     "report": READINGS,
 }
