@@ -14,7 +14,7 @@ import msgspec
 
 from ..engine.call import Call, Reply
 from ..engine.content import ToolResult
-from ..engine.endpoint import AwaitingEndpoint, Cleared, EncodeError, Fault, Request, Response
+from ..engine.endpoint import AwaitingEndpoint, Cleared, Fault, Request, Response
 from ..engine.lane import Lane
 from ..engine.limits import Limit
 from .llm.faults import bad_json
@@ -22,17 +22,7 @@ from .llm.faults import bad_json
 PROVIDER = "tool"
 # What is carried out waits elsewhere, where it needs room.
 _IN_FLIGHT_MOST = 100_000
-
-Work = Callable[[], Awaitable[ToolResult]]
-
-
-class _ToolRequest(Request, frozen=True):
-    """A request with what carries it out."""
-
-    work: Work | None = None
-
-
-_decode = msgspec.json.Decoder(ToolResult).decode
+_RESULT = msgspec.json.Decoder(ToolResult)
 
 
 def is_tool(lane: str) -> bool:
@@ -50,33 +40,32 @@ def result_in(reply: Reply) -> ToolResult:
     return result
 
 
+class _ToolRequest(Request, frozen=True):
+    carry_out: Callable[[], Awaitable[ToolResult]] | None = None
+
+
 class ToolEndpoint(AwaitingEndpoint):
     """The endpoint of every tool."""
 
     base_url = f"{PROVIDER}:"
 
-    def __repr__(self) -> str:
-        return "<ToolEndpoint>"
-
     def limits(self, response: Response) -> tuple[Limit, ...]:
         return ()
 
     def encode(self, call: Call) -> Request:
-        if not isinstance(call.input, str):
-            raise EncodeError(f"a call to {call.model} takes its question as text")
-        body = call.input.encode()
-        return _ToolRequest(self.base_url, call.model, body, body, body, b"{}", work=call.tag)
+        body = str(call.input).encode()
+        return _ToolRequest(self.base_url, call.model, body, body, body, b"{}", carry_out=call.tag)
 
     async def send(self, request: Request, cleared: Cleared) -> Response:
-        assert isinstance(request, _ToolRequest) and request.work is not None, request
+        assert isinstance(request, _ToolRequest) and request.carry_out is not None, request
         loop = asyncio.get_running_loop()
         began = loop.time()
-        body = msgspec.json.encode(await request.work())
+        body = msgspec.json.encode(await request.carry_out())
         return Response(200, body, latency_ms=1000 * (loop.time() - began))
 
     def decode(self, response: Response) -> Reply | Fault:
         try:
-            result = _decode(response.body)
+            result = _RESULT.decode(response.body)
         except msgspec.MsgspecError:
             return bad_json("a tool's stored result can't be read")
         return Reply("", raw_hash=sha256(response.body).hexdigest(), parts=(result,))

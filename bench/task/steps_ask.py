@@ -16,7 +16,7 @@ from inspect import iscoroutine
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ...engine.call import TRIAL_MAX, Call, Message, Outcome, Reply
 from ...engine.content import Native, Tool, ToolCall, ToolResult
@@ -30,6 +30,7 @@ from ..tools.toolset import AnyTool, CarryOut, Offer, ToolSet
 from .messages import Said, messages_in
 from .records import Record
 from .rows import TaskError, canonical, shown
+from .task import Task
 from .transcript import TranscriptWriter
 
 _OF_A_CALL = frozenset(
@@ -49,21 +50,6 @@ class ItemEnded(BaseException):
         super().__init__(str(error))
         self.error = error
         """What ended the item."""
-
-
-class StepRules(Struct, frozen=True):
-    """What a benchmark allows the calls of its items, and sends with them."""
-
-    steps_max: int
-    """How many calls an item may make."""
-    models: Mapping[str, str]
-    """The other models, by the names that its code gives them."""
-    parameters: Mapping[str, Any]
-    """The parameters of all calls to the model under test."""
-    tools: ToolSet
-    """Its tools."""
-    name: str
-    """The benchmark's name."""
 
 
 _T = TypeVar("_T")
@@ -86,7 +72,7 @@ class StepAsk:
     parallel_tools; of another model than the one under test also temperature and reasoning_effort.
     """
 
-    def __init__(self, ask: Ask, rules: StepRules, item: str) -> None:
+    def __init__(self, ask: Ask, item: str, task: Task, author: Any, tools: ToolSet) -> None:
         self.item = item
         """The item and its trial, as in the record's `id`."""
         self.model = ask.pair.model
@@ -96,16 +82,19 @@ class StepAsk:
         self.ended: ItemEnded | None = None
         """What ended the item, also where the author's code caught it; None: nothing did."""
         self._ask = ask
-        self._rules = rules
+        self._task = task
+        # A Benchmark, which names this class in turn.
+        self._author = author
+        self._tools = tools
         self._is_over = False
         self._steps = 0
         self._equal = Counter[bytes]()
         # The calls that nobody has awaited yet.
         self._unawaited: dict[int, Coroutine[Any, Any, Reply]] = {}
-        self._servers = rules.tools.of_item()
+        self._servers = tools.of_item()
 
     def __repr__(self) -> str:
-        return f"<StepAsk [{self.item} of {self._ask.pair}: {self._steps} of at most {self._rules.steps_max} calls]>"
+        return f"<StepAsk [{self.item} of {self._ask.pair}: {self._steps} of at most {self._author.steps_max} calls]>"
 
     def __call__(
         self,
@@ -133,7 +122,7 @@ class StepAsk:
         tools=offer.declared)`. `keep`: as in `ms.tool_loop`."""
         self._check()
         with self._ending():
-            return await self._rules.tools.offer(tools, self._servers, self._listed, is_kept=keep)
+            return await self._tools.offer(tools, self._servers, self._listed, is_kept=keep)
 
     async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]:
         """Carries out a model's calls of tools, all at once, and returns a message with each result, in their order."""
@@ -166,8 +155,7 @@ class StepAsk:
             return TaskError(
                 f"run() did not await {count_text(len(self._unawaited), 'call')} of ask: write `await ask(…)`"
             )
-        has_calls = self.transcript.has_calls
-        return None if has_calls else TaskError("run() ended without a call: what it returned is no model's")
+        return None if self._steps else TaskError("run() ended without a call: what it returned is no model's")
 
     def _call(
         self, messages: Said, model: str | None, tools: Sequence[Any], sample: int | None, parameters: dict[str, Any]
@@ -176,17 +164,21 @@ class StepAsk:
         turns = messages_in(messages)
         name, role = self._who(model)
         pair = self._ask.pair
-        settled = {name: value for name, value in self._rules.parameters.items() if name == "max_tokens"}
+        settled: dict[str, Any] = {"max_tokens": self._task.max_tokens}
         if role == "subject":
-            settled = {**self._rules.parameters, "temperature": pair.temperature}
-            settled |= {} if pair.effort is None else {"reasoning_effort": pair.effort}
+            settled |= {"temperature": pair.temperature, "reasoning_effort": pair.effort or self._task.reasoning_effort}
         self._check_parameters(parameters, role)
         settled |= parameters
         if tools:
-            settled["tools"] = self._declared(tools)
+            for tool in tools:
+                if not isinstance(tool, Tool | Native):
+                    raise TypeError(
+                        f"ask: tools: expected ms.Tool, or functions through ms.tool_loop, got {shown(tool)}"
+                    )
+            settled["tools"] = tuple(tools)
         call = Call(name, turns, **settled)
         self._steps += 1
-        if self._steps > (most := self._rules.steps_max):
+        if self._steps > (most := self._author.steps_max):
             detail = f"its code asked more than steps_max = {most:,} calls: raise steps_max, or let run() end before"
             raise StepFailed(1, Record(status=STEPS_EXCEEDED, role="subject", error=detail), detail)
         return structs.replace(call, trial=self._sample(call, sample)), role
@@ -195,7 +187,7 @@ class StepAsk:
         """Returns the model that is meant, and its role."""
         if model is None or model == self.model:
             return self.model, "subject"
-        for role, name in self._rules.models.items():
+        for role, name in self._author.models.items():
             if model in (role, name):
                 return name, role
         name = model if "/" in model else "provider/model"
@@ -205,17 +197,9 @@ class StepAsk:
     def _check_parameters(self, parameters: dict[str, Any], role: str) -> None:
         allowed = _OF_A_CALL if role == "subject" else _OF_A_CALL | _OF_A_PAIR
         for name in parameters.keys() - allowed:
-            is_runs = name in _OF_A_PAIR
-            why = (
-                f"the run decides it: set {name} on the class" if is_runs else f"expected {', '.join(sorted(allowed))}"
-            )
-            raise self._defect(f"ask({name}=…): {why}")
-
-    def _declared(self, tools: Sequence[Any]) -> tuple[Tool | Native, ...]:
-        for tool in tools:
-            if not isinstance(tool, Tool | Native):
-                raise TypeError(f"ask: tools: expected ms.Tool, or functions through ms.tool_loop, got {shown(tool)}")
-        return tuple(tools)
+            if name in _OF_A_PAIR:
+                raise self._defect(f"ask({name}=…): the run decides it: set {name} on the class")
+            raise self._defect(f"ask({name}=…): expected {', '.join(sorted(allowed))}")
 
     def _sample(self, call: Call, sample: int | None) -> int:
         """Returns the sample number of a call: the author's own, or one of its item, trial and place among equal calls
@@ -268,7 +252,7 @@ class StepAsk:
         self, name: str, question: Mapping[str, Any], carry_out: CarryOut, sample: int | None = None
     ) -> Outcome:
         """Returns the outcome of a tool's call from the store, else carries it out and stores it like an answer."""
-        call = Call(f"{TOOL}/{name}", canonical({"benchmark": self._rules.name, **question}).decode())
+        call = Call(f"{TOOL}/{name}", canonical({"benchmark": self._task.name, **question}).decode())
         call = structs.replace(call, trial=self._sample(call, sample))
         raised: list[BaseException] = []
 

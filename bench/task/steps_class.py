@@ -8,13 +8,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
 
 import msgspec
 
 from ...engine.call import Call
-from ...engine.content import Image
 from ...engine.near_names import nearest
 from ...metrics.task.trials import Combine
 from ...wiring import Settings
@@ -23,11 +22,10 @@ from ..evaluation.door.defect import BenchmarkDefect
 from ..tools.carrying_out import TIME_LIMIT_S
 from ..tools.toolset import ToolSet
 from .figures import AnyFigure
-from .prompts import Input
 from .rows import TaskError, TaskRow, shown
 from .scorers import Function, Score
 from .source import source_of, source_of_class
-from .steps_ask import StepAsk, StepRules
+from .steps_ask import StepAsk
 from .task import AnyScorer, Task
 
 STEPS_MOST = 100_000
@@ -109,13 +107,6 @@ class Method(Function, frozen=True):
         raise TaskError(f"{row.where}: it has no result of a benchmark's run(), which its score() could read")
 
 
-class NoPrompts:
-    """The prompts of a benchmark of several steps: its own code makes them."""
-
-    def of(self, row: TaskRow) -> tuple[Input, str, tuple[Image, ...]]:
-        return "", "", ()
-
-
 class StepsTask(Task, frozen=True, kw_only=True):
     """A benchmark of several steps in the form of a task.
 
@@ -128,7 +119,8 @@ class StepsTask(Task, frozen=True, kw_only=True):
     prompt: str = ""
 
     def prompts(self) -> Any:
-        return {"": NoPrompts()}
+        """Returns an empty one: its own code makes them."""
+        return {"": SimpleNamespace(of=lambda row: ("", "", ()))}
 
     def weigher(self) -> None:
         """Returns None: its own code asks, and weighs nothing."""
@@ -144,11 +136,6 @@ class StepsTask(Task, frozen=True, kw_only=True):
         # A value that JSON can't hold counts by its type's name.
         written = msgspec.json.encode(more, enc_hook=lambda value: type(value).__qualname__)
         return {"prompt": program, "parameters": {**base["parameters"], **msgspec.json.decode(written)}}
-
-    def rules(self) -> StepRules:
-        """Returns what `ask` must know of the benchmark."""
-        author = self.author
-        return StepRules(author.steps_max, author.models, self.parameters(), self.toolset, str(self.name))
 
     def other_calls(self) -> Iterator[Call]:
         """Yields a call to each model that `run` asks beside the one under test."""
@@ -208,12 +195,11 @@ def _check(declared: Benchmark, where: str) -> None:
     if not hasattr(declared, "data"):
         raise TaskError(f'{where}: data: expected it, as data = "rows.jsonl", got none')
     run, score = declared.run, declared.score
-    if not inspect.iscoroutinefunction(run) or _is_missing(run, Benchmark.run) or not _takes(run, ("item", "ask")):
+    if not inspect.iscoroutinefunction(run) or not _takes(run, Benchmark.run, "item", "ask"):
         raise TaskError(f"{where}: expected a method `async def run(self, item, ask)`")
-    is_method = inspect.ismethod(score)
-    if _is_missing(score, Benchmark.score) or (is_method and not _takes(score, ("item", "result"))):
+    if inspect.ismethod(score) and not _takes(score, Benchmark.score, "item", "result"):
         raise TaskError(f"{where}: expected a method `def score(self, item, result)`, or a scorer as score = …")
-    if is_method and inspect.iscoroutinefunction(score):
+    if inspect.ismethod(score) and inspect.iscoroutinefunction(score):
         raise TaskError(f"{where}: score: expected `def`, got `async def`: what it would ask, `run` can ask")
     names = {name for kind in type(declared).__mro__ for name in vars(kind)}
     for name in sorted(names - {*vars(Benchmark), *_FIELDS}):
@@ -223,23 +209,16 @@ def _check(declared: Benchmark, where: str) -> None:
     most = declared.steps_max
     if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= STEPS_MOST:
         raise TaskError(f"{where}: steps_max: expected a whole number from 1 to {STEPS_MOST:,}, got {shown(most)}")
-    if not isinstance(declared.models, Mapping):
-        raise TaskError(f"{where}: models: expected names with models, got {shown(declared.models)}")
-    for name, model in declared.models.items():
-        if not isinstance(name, str) or "/" in name or not isinstance(model, str) or "/" not in model:
-            raise TaskError(
-                f'{where}: models: expected a name with a model, as {{"user": "provider/model"}}, got '
-                f"{shown({name: model})}"
-            )
+    named = declared.models.items() if isinstance(declared.models, Mapping) else [("", declared.models)]
+    if not all("/" not in str(name) and "/" in str(model) for name, model in named):
+        models = 'names with models, as {"user": "provider/model"}'
+        raise TaskError(f"{where}: models: expected {models}, got {shown(declared.models)}")
 
 
-def _takes(method: Any, arguments: Sequence[str]) -> bool:
+def _takes(method: Any, base: Any, *arguments: str) -> bool:
+    """Returns whether a method is the author's own, and takes these arguments."""
     try:
         inspect.signature(method).bind(*arguments)
     except TypeError:
         return False
-    return True
-
-
-def _is_missing(method: Any, base: Any) -> bool:
-    return getattr(method, "__func__", None) is base
+    return getattr(method, "__func__", None) is not base

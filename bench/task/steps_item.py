@@ -31,7 +31,7 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
     """Runs an item and returns its record. Raises StepFailed if it has no result, what ended sending if something did,
     and BenchmarkDefect for a mistake that every item would make."""
     row = trial.question.row
-    steps = StepAsk(ask, task.rules(), f"{row.id}/{trial.number}")
+    steps = StepAsk(ask, f"{row.id}/{trial.number}", task, task.author, task.toolset)
 
     async def ran() -> Any:
         """Returns a result as JSON holds it; a reply is its text."""

@@ -238,11 +238,6 @@ class TranscriptWriter:
             )
             self._calls.append(made)
 
-    @property
-    def has_calls(self) -> bool:
-        """Whether a model was asked."""
-        return any(call.role != "tool" for call in self._calls)
-
     def written(self) -> Transcript:
         """Returns the transcript so far."""
         messages = (TranscriptMessage(each.role, content_json(each), after) for each, after in self._messages)

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
 from inspect import isawaitable
@@ -101,23 +101,20 @@ class Workers:
             yield f"the tool {name} raised an exception {count:,} times, which models read: {first}"
 
     async def _in_thread(self, name: str, function: Callable[[], Any]) -> Any:
-        loop, context = asyncio.get_running_loop(), copy_context()
-        end: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        context, end = copy_context(), Future[tuple[Any, BaseException | None]]()
+        end.set_running_or_notify_cancel()  # nobody can cancel it from now on
 
         def run() -> None:
-            made: tuple[Any, BaseException | None]
             try:
                 value = context.run(function)
-                made = value if isawaitable(value) else result_of(name, value), None
+                end.set_result((value if isawaitable(value) else result_of(name, value), None))
             except BaseException as error:  # noqa: BLE001 (raised where it is awaited)
-                made = None, error
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_settle, end, made)
+                end.set_result((None, error))
 
         thread = threading.Thread(target=run, name=f"tool {name}", daemon=True)
         thread.start()
         try:
-            value, error = await end
+            value, error = await asyncio.wrap_future(end)
         except asyncio.CancelledError:
             self._left.add(thread)
             raise
@@ -134,8 +131,3 @@ async def caught(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
         raise
     except BaseException as error:  # noqa: BLE001 (a border: the caller raises it, or not)
         return None, error
-
-
-def _settle(end: asyncio.Future[Any], made: Any) -> None:
-    if not end.done():
-        end.set_result(made)

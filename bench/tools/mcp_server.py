@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from ...engine.content import Image, Tool, ToolResult
@@ -140,10 +139,11 @@ class RunningServer:
             return failed(name, f"{self.server} ended before it answered{self._last_words()}")
         except Exception as error:  # noqa: BLE001 (whatever a server wrote)
             return failed(name, f"{self.server}: {_line_of(error)}")
-        parts = [_part(each) for each in result.content] or [_json(result.structured_content)]
-        has_images = any(isinstance(each, Image) for each in parts)
-        content = result_of(name, parts if has_images else "\n".join(map(str, parts)))
-        return structs.replace(content, is_error=bool(result.is_error))
+        parts = [_part(each) for each in result.content]
+        is_text = all(isinstance(each, str) for each in parts)
+        value = "\n".join(map(str, parts)) if is_text else parts
+        made = result_of(name, value if parts else result.structured_content)
+        return structs.replace(made, is_error=bool(result.is_error))
 
     async def close(self) -> None:
         """Closes the server: the end of its input, then a signal. Returns after ten seconds at the latest."""
@@ -218,11 +218,7 @@ def _part(part: Any) -> str | Image:
             return Image(f"data:{part.mime_type};base64,{part.data}")
         case "resource" if isinstance(text := getattr(part.resource, "text", None), str):
             return text
-    return _json(part.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
-def _json(value: Any) -> str:
-    return "" if value is None else msgspec.json.encode(value).decode()
+    return str(part.model_dump_json(by_alias=True, exclude_none=True))
 
 
 def _line_of(error: BaseException) -> str:

@@ -37,7 +37,7 @@ def toys(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         (
             "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    models = {'a/b': 'c/d'}\n"
             "    async def run(self, item, ask): ...\n    score = ms.match('{a}')",
-            "A: models: expected a name with a model",
+            "A: models: expected names with models",
         ),
         (
             "class A(ms.Benchmark):\n    data = [{'a': 1}]\n    def __init__(self, n): ...\n"
