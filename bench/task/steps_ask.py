@@ -31,7 +31,7 @@ from .messages import Said, messages_in
 from .records import Record
 from .rows import TaskError, canonical, shown
 from .task import Task
-from .transcript import TranscriptWriter
+from .transcript import AskedCall
 
 _OF_A_CALL = frozenset(
     {"max_tokens", "top_p", "stop", "seed", "extra", "json_schema", "logprobs", "tool_choice", "parallel_tools"}
@@ -77,8 +77,8 @@ class StepAsk:
         """The item and its trial, as in the record's `id`."""
         self.model = ask.pair.model
         """The model under test."""
-        self.transcript = TranscriptWriter()
-        """The transcript so far."""
+        self.asked: list[AskedCall] = []
+        """The calls so far."""
         self.ended: ItemEnded | None = None
         """What ended the item, also where the author's code caught it; None: nothing did."""
         self._ask = ask
@@ -108,8 +108,8 @@ class StepAsk:
         """Returns what sends one call, when it is awaited, and returns its reply."""
         self._check()
         with self._ending():
-            call, role = self._call(messages, model, tools, sample, parameters)
-        work = self._unawaited[self._steps] = self._answered(self._steps, call, role, parameters, sample)
+            asked = self._asked_call(messages_in(messages), model, tools, sample, parameters)
+        work = self._unawaited[id(asked)] = self._answered(asked)
         return work
 
     def begin(self, work: Said | Coroutine[Any, Any, _T], **options: Any) -> asyncio.Task[Any]:
@@ -127,12 +127,12 @@ class StepAsk:
     async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]:
         """Carries out a model's calls of tools, all at once, and returns a message with each result, in their order."""
         self._check()
-        work = [self._ask.begin(self._carried_out(offer, call)) for call in calls]
+        asked = [AskedCall(call) for call in calls]
+        self.asked += asked
+        work = [self._ask.begin(self._carried_out(offer, call, each)) for call, each in zip(calls, asked, strict=True)]
         with self._ending():
             # The awaiting code may be cancelled, but the tools have begun: their results are kept.
-            carried = [await asyncio.shield(each) for each in work]
-        self.transcript.add_tools(carried)
-        return [message for _, message, _ in carried]
+            return [await asyncio.shield(each) for each in work]
 
     async def finish(self) -> None:
         """Waits for what was begun, then for the calls of tasks that the author's code left behind: these ask no
@@ -157,31 +157,29 @@ class StepAsk:
             )
         return None if self._steps else TaskError("run() ended without a call: what it returned is no model's")
 
-    def _call(
-        self, messages: Said, model: str | None, tools: Sequence[Any], sample: int | None, parameters: dict[str, Any]
-    ) -> tuple[Call, str]:
-        """Returns the call and the role of its model."""
-        turns = messages_in(messages)
+    def _asked_call(
+        self,
+        turns: tuple[Message, ...],
+        model: str | None,
+        tools: Sequence[Any],
+        sample: int | None,
+        parameters: dict[str, Any],
+    ) -> AskedCall:
         name, role = self._who(model)
         pair = self._ask.pair
         settled: dict[str, Any] = {"max_tokens": self._task.max_tokens}
         if role == "subject":
             settled |= {"temperature": pair.temperature, "reasoning_effort": pair.effort or self._task.reasoning_effort}
         self._check_parameters(parameters, role)
-        settled |= parameters
-        if tools:
-            for tool in tools:
-                if not isinstance(tool, Tool | Native):
-                    raise TypeError(
-                        f"ask: tools: expected ms.Tool, or functions through ms.tool_loop, got {shown(tool)}"
-                    )
-            settled["tools"] = tuple(tools)
-        call = Call(name, turns, **settled)
+        for tool in tools:
+            if not isinstance(tool, Tool | Native):
+                raise TypeError(f"ask: tools: expected ms.Tool, or functions through ms.tool_loop, got {shown(tool)}")
+        call = Call(name, turns, **{**settled, **parameters, "tools": tuple(tools) or None})
         self._steps += 1
         if self._steps > (most := self._author.steps_max):
             detail = f"its code asked more than steps_max = {most:,} calls: raise steps_max, or let run() end before"
             raise StepFailed(1, Record(status=STEPS_EXCEEDED, role="subject", error=detail), detail)
-        return structs.replace(call, trial=self._sample(call, sample)), role
+        return AskedCall(structs.replace(call, trial=self._sample(call, sample)), role, parameters, sample)
 
     def _who(self, model: str | None) -> tuple[str, str]:
         """Returns the model that is meant, and its role."""
@@ -215,34 +213,33 @@ class StepAsk:
         digest = hashlib.sha256(f"{self.item}\0{place}{within}".encode()).digest()
         return int.from_bytes(digest[:8]) >> (64 - _SAMPLE_BITS)
 
-    async def _answered(
-        self, number: int, call: Call, role: str, parameters: dict[str, Any], sample: int | None
-    ) -> Reply:
-        del self._unawaited[number]
+    async def _answered(self, asked: AskedCall) -> Reply:
+        del self._unawaited[id(asked)]
         self._check()
         # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
-        return await asyncio.shield(self._ask.begin(self._sent(call, role, parameters, sample)))
+        return await asyncio.shield(self._ask.begin(self._sent(asked)))
 
-    async def _sent(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> Reply:
-        at = self.transcript.begin(call, role, parameters, sample)
-        of: Literal["subject", "judge"] = "subject" if role == "subject" else "judge"
+    async def _sent(self, asked: AskedCall) -> Reply:
+        assert isinstance(asked.call, Call)
+        self.asked.append(asked)
+        role: Literal["subject", "judge"] = "subject" if asked.role == "subject" else "judge"
         with self._ending():
-            outcome = await self._ask.outcome(call, role=of)
-        self.transcript.end(at, outcome)
-        return _reply_of(outcome, of)
+            asked.outcome = await self._ask.outcome(asked.call, role=role)
+        return _reply_of(asked.outcome, role)
 
-    async def _carried_out(self, offer: Offer, call: ToolCall) -> tuple[ToolCall, Message, Outcome | None]:
-        """Returns a model's call of a tool with its result; the outcome, too, if it is kept."""
-        outcome, begun = None, offer.begun(call)
+    async def _carried_out(self, offer: Offer, call: ToolCall, asked: AskedCall) -> Message:
+        """Returns the message with the result of a model's call."""
+        begun = offer.begun(call)
         if isinstance(begun, ToolResult):
             result = begun
         elif offer.is_kept:
             question, carry_out = begun
-            outcome = await self._kept(call.name, {**question, "pair": str(self._ask.pair)}, carry_out)
-            result = result_in(_reply_of(outcome, "tool"))
+            asked.outcome = await self._kept(call.name, {**question, "pair": str(self._ask.pair)}, carry_out)
+            result = result_in(_reply_of(asked.outcome, "tool"))
         else:
             result = await begun[1]()
-        return call, Message("tool", (structs.replace(result, id=call.id, name=call.name),)), outcome
+        asked.result = Message("tool", (structs.replace(result, id=call.id, name=call.name),))
+        return asked.result
 
     async def _listed(self, question: Mapping[str, Any], carry_out: CarryOut) -> ToolResult:
         # The same for all items.

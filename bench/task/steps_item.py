@@ -25,6 +25,7 @@ from .rows import TaskError, json_value
 from .score_table import scores_of
 from .steps_ask import ItemEnded, StepAsk
 from .steps_class import StepsTask
+from .transcript import transcript_of
 
 
 async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, ask: Ask) -> Record:
@@ -47,7 +48,7 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
         await steps.close()
     # Even if the author's code caught it, a stop leaves the item pending.
     ask.check_ended()
-    transcript = steps.transcript.written()
+    transcript = transcript_of(steps.asked)
     fields: dict[str, Any] = {"trial": trial.number, "row": row.as_json(), "transcript": transcript}
     if ends := [each for each in (steps.ended, raised, steps.missed()) if each is not None]:
         raise _failure(ends[0], task, fields) from ends[0]

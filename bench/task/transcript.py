@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import eq
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ...engine.call import Call, Message, Outcome, Usage
-from ...engine.content import ToolCall
+from ...engine.content import ToolCall, ToolResult
 from ...format import decimal_text, dollars
 from .messages import message_of_reply
 from .questions import content_json
@@ -172,86 +172,85 @@ class Transcript(Struct, frozen=True, kw_only=True):
         return path[::-1]
 
 
-class TranscriptWriter:
-    """Writes a transcript while the item runs."""
+# Stands for the outcome of a call that has none.
+_UNANSWERED = Outcome(Call("any/model", "?"))
 
-    def __init__(self) -> None:
-        # Each with the place of the one before it.
-        self._messages: list[tuple[Message, int | None]] = []
-        self._places: dict[tuple[int | None, str, str | int], int] = {}
-        # Where the replies stand that asked for tools, by the ids of their requests as objects.
-        self._asking: dict[int, int] = {}
-        self._calls: list[TranscriptCall] = []
 
-    def begin(self, call: Call, role: str, parameters: dict[str, Any], sample: int | None) -> int:
-        """Notes a call that is sent and returns its place among the calls."""
-        place = None
-        for message in call.messages():
-            place = self._put(message, place)
-        self._calls.append(
-            TranscriptCall(
-                model=call.model,
-                role=role,
-                input=place,
-                status="unanswered",
-                parameters=parameters,
-                tools=tuple(str(getattr(tool, "name", "native")) for tool in call.tools or ()),
-                sample=sample,
-            )
-        )
-        return len(self._calls) - 1
+class AskedCall(Struct):
+    """A call of an item that runs: to a model, or by a model to a tool, with its outcome, and a tool's result."""
 
-    def end(self, at: int, outcome: Outcome) -> None:
-        """Notes how a call ended."""
-        call, reply, place = self._calls[at], outcome.reply, None
-        if reply is not None:
-            place = self._put(message_of_reply(reply), call.input)
-            self._asking |= dict.fromkeys(map(id, reply.tool_calls), place)
-        self._calls[at] = structs.replace(
-            call,
+    call: Call | ToolCall
+    role: str = "tool"
+    parameters: dict[str, Any] = {}
+    sample: int | None = None
+    outcome: Outcome | None = None
+    result: Message | None = None
+
+    @property
+    def status(self) -> str:
+        """As in a TranscriptCall."""
+        if self.result is not None:
+            is_error = any(isinstance(part, ToolResult) and part.is_error for part in self.result.content)
+            return "failed" if is_error else "ok"
+        return "unanswered" if self.outcome is None else self.outcome.status
+
+
+def transcript_of(asked: Iterable[AskedCall]) -> Transcript:
+    """Returns the transcript of an item's calls, in the order in which they were begun."""
+    messages: list[TranscriptMessage] = []
+    places: dict[tuple[int | None, str, str | int], int] = {}
+    # Where the next result of a reply that asks for tools belongs, by the reply's place, and these by their requests.
+    ends: dict[int | None, int | None] = {}
+    asking: dict[int, int | None] = {}
+
+    def put(message: Message | None, after: int | None) -> int | None:
+        """Returns the place of a message, which most calls of a conversation repeat: only a new one is written."""
+        if message is None:
+            return None
+        content = message.content
+        # The calls hold the parts, so that no others get their id.
+        name = after, message.role, content if isinstance(content, str) else id(content)
+        if name not in places:
+            places[name] = len(messages)
+            messages.append(TranscriptMessage(message.role, content_json(message), after))
+        return places[name]
+
+    calls = []
+    for each in asked:
+        call, outcome, kind = each.call, each.outcome or _UNANSWERED, dict[str, Any]()
+        reply = outcome.reply
+        if isinstance(call, ToolCall):
+            request = asking.get(id(call))
+            place = put(each.result, ends.get(request, request))
+            ends[request] = request if place is None else place
+            kind |= {"model": call.name, "arguments": call.arguments}
+            if outcome.latency_ms is not None and not outcome.cached:
+                kind["seconds"] = round(outcome.latency_ms / 1000, 3)
+        else:
+            sent = None
+            for message in call.messages():
+                sent = put(message, sent)
+            place = put(None if reply is None else message_of_reply(reply), sent)
+            asking |= dict.fromkeys(map(id, () if reply is None else reply.tool_calls), place)
+            kind |= {"model": call.model, "input": sent}
+            kind["tools"] = tuple(getattr(tool, "name", "native") for tool in call.tools or ())
+        made = TranscriptCall(
+            role=each.role,
             reply=place,
-            status=outcome.status,
+            status=each.status,
             error=None if outcome.failure is None else outcome.failure.detail,
             truncated=reply is not None and reply.truncated,
+            parameters=each.parameters,
+            sample=each.sample,
             key=outcome.key,
             usage=None if reply is None else reply.usage,
             cost=outcome.cost,
             cached=outcome.cached,
             served=None if reply is None else reply.served,
+            **kind,
         )
-
-    def add_tools(self, carried: Iterable[tuple[ToolCall, Message, Outcome | None]]) -> None:
-        """Notes the calls of tools that a reply asks for, with their results and, where these are kept, outcomes."""
-        place = None
-        for call, message, outcome in carried:
-            place = self._put(message, self._asking.get(id(call)) if place is None else place)
-            latency_ms = None if outcome is None or outcome.cached else outcome.latency_ms
-            made = TranscriptCall(
-                model=call.name,
-                role="tool",
-                arguments=call.arguments,
-                reply=place,
-                status="failed" if any(getattr(part, "is_error", False) for part in message.content) else "ok",
-                key="" if outcome is None else outcome.key,
-                cached=outcome is not None and outcome.cached,
-                seconds=None if latency_ms is None else round(latency_ms / 1000, 3),
-            )
-            self._calls.append(made)
-
-    def written(self) -> Transcript:
-        """Returns the transcript so far."""
-        messages = (TranscriptMessage(each.role, content_json(each), after) for each, after in self._messages)
-        return Transcript(messages=tuple(messages), calls=tuple(self._calls))
-
-    def _put(self, message: Message, after: int | None) -> int:
-        """Returns the place of a message, which most calls of a conversation repeat: only a new one is written."""
-        content = message.content
-        # Parts are held, so that no others get their id.
-        name = after, message.role, content if isinstance(content, str) else id(content)
-        if name not in self._places:
-            self._places[name] = len(self._messages)
-            self._messages.append((message, after))
-        return self._places[name]
+        calls.append(made)
+    return Transcript(messages=tuple(messages), calls=tuple(calls))
 
 
 def _text(content: str | list[Any]) -> str:

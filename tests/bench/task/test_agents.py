@@ -285,7 +285,7 @@ def test_a_kept_result_of_a_tool_that_asks_leaves_later_calls_their_samples(prov
     assert made(tmp_path, provider, out="again").code == 0 and provider.calls() == 5
     (first,), (again,) = (lines_of(tmp_path / run / "records.jsonl") for run in ("run", "again"))
     keys = [call["key"] for call in first["transcript"]["calls"]]
-    assert len(set(keys)) == 6 and keys[:1] + keys[2:] == [call["key"] for call in again["transcript"]["calls"]]
+    assert len(set(keys)) == 6 and keys[:2] + keys[3:] == [call["key"] for call in again["transcript"]["calls"]]
 
 
 def test_tools_with_a_state_are_called_again_so_that_it_is_as_before(provider: Provider, tmp_path: Path) -> None:
