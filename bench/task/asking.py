@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import UNSET, Struct, structs
 
@@ -19,15 +20,15 @@ from ...engine.pairs import Pair
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
-from .asking_scorer import AskingScorer
 from .files import TaskSource
-from .grading import UNGRADED, Graded, graded
-from .judge import Exchange, Judge
-from .judge_call import told
+from .grading import Asking, graded
+from .judge import Exchange, told
+from .judge_call import JudgeCall
 from .options import Options
 from .questions import TaskQuestion, questions_of, specification
-from .records import Record, ToolRequest, scored, silence_of
+from .records import Record, ToolRequest, scored
 from .score_table import scores_of
+from .scorers import Score
 from .steps_class import StepsTask
 from .task import AnyScorer, Task
 
@@ -106,20 +107,26 @@ def _path_of(task: Task, base: Path) -> str:
 def _longest_judgements(
     task: Task, questions: Sequence[TaskQuestion], scorers: Mapping[str, AnyScorer]
 ) -> Iterator[Call]:
-    """Yields for each judge, and each model that a function asks, a call about the longest possible answer:
-    `max_tokens`, or a usual maximum if there is none; of a conversation as many answers as it may have. A judge's tag
-    says where the task sets its temperature."""
+    """Yields the calls of each scorer that asks models about the longest possible answer: `max_tokens`, or a usual
+    maximum if there is none; of a conversation as many answers as it may have."""
     longest = max(questions, key=lambda question: len(question.asked))
     answers = task.author.steps_max if isinstance(task, StepsTask) else 1
     answer = "x" * min(_CHARS_A_TOKEN * (task.max_tokens or OUTPUT_FIRST) * answers, _CONVERSATION_CHARS)
+    exchange = _exchange(task, QuestionTrial(longest, 0), Pair("", None), answer)
     for name, scorer in scorers.items():
-        if isinstance(scorer, Judge):
-            exchange = Exchange(longest.asked, answer, longest.images)
-            call = scorer.call(exchange, longest.row)
-            yield structs.replace(call, tag=f"score {name}" if scorer.sets_temperature else None)
-        elif isinstance(scorer, AskingScorer):
-            for model in scorer.models:
-                yield Call(model, f"{longest.asked}\n{answer}")
+        if isinstance(scorer, Asking):
+            yield from scorer.foreseen(name, exchange, longest.row)
+
+
+def _exchange(task: Task, trial: QuestionTrial, pair: Pair, answer: str) -> Exchange:
+    """Returns what scorers that ask models read of an answer."""
+    question = trial.question
+
+    def to(model: str) -> Call:
+        return question.call(task, pair._replace(model=model), trial.number)
+
+    has_call = not isinstance(task, StepsTask)
+    return Exchange(question.asked, answer, question.images, to=to if has_call else None)
 
 
 def weighing_calls(items: TaskItems, trial: QuestionTrial, pair: Pair) -> list[Call]:
@@ -139,15 +146,18 @@ async def weighed(items: TaskItems, trial: QuestionTrial, ask: Ask) -> Record:
 
 async def judged(items: TaskItems, trial: QuestionTrial, reply: Reply, ask: Ask) -> Record:
     """Returns the record of an answer, once all scorers that ask models have scored it."""
-    question, grades = trial.question, UNGRADED
-    if silence_of(reply) is None:
-        exchange = Exchange(question.asked, told(reply), question.images)
-        grades = await graded(items.scorers, exchange, reply, question.row, ask)
-    return record_of(items, trial, reply, grades)
+    exchange = _exchange(items.task, trial, ask.pair, told(reply))
+    return record_of(items, trial, reply, *await graded(items.scorers, exchange, reply, trial.question.row, ask))
 
 
-def record_of(items: TaskItems, trial: QuestionTrial, reply: Reply, grades: Graded = UNGRADED) -> Record:
-    """Returns the record of an answer with the task's own fields. `grades`: by the scorers that ask models."""
+def record_of(
+    items: TaskItems,
+    trial: QuestionTrial,
+    reply: Reply,
+    grades: Mapping[str, Score] = MappingProxyType({}),
+    calls: Sequence[JudgeCall] = (),
+) -> Record:
+    """Returns the record of an answer with the task's own fields. `grades`, `calls`: of the scorers that ask models."""
     question = trial.question
     return Record(
         text=reply.text,
@@ -158,6 +168,6 @@ def record_of(items: TaskItems, trial: QuestionTrial, reply: Reply, grades: Grad
         order=question.row.order or UNSET,
         tool_calls=tuple(ToolRequest(each.id, each.name, each.arguments) for each in reply.tool_calls) or UNSET,
         logprobs=reply.logprobs or UNSET,
-        judge=grades.calls or UNSET,
-        **scored(scores_of(items.scorers, reply, question.row, grades.scores)),
+        judge=tuple(calls) or UNSET,
+        **scored(scores_of(items.scorers, reply, question.row, grades)),
     )

@@ -27,8 +27,7 @@ from ..evaluation.door.listed_run import ListedRun
 from ..evaluation.door.treatments import specified_pairs
 from ..evaluation.running.scoring import SCORES
 from .asking import QuestionTrial, TaskItems, items_of, judged, record_of, weighed
-from .figure_rows import has_functions, with_kept
-from .figures import Figure
+from .figures import Figure, functions_in, uncomputed, with_kept
 from .files import TaskSource, load_prompts, source_of
 from .forecast import with_judges, with_steps, with_weighings
 from .judging import GradeJudging
@@ -173,12 +172,12 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return scores_in(records, specification, readings, figures)
 
     def with_kept(self, part: Mapping[str, Any], run: ScoredRun) -> Mapping[str, Any]:
-        if self._asked is not None or run.readings.task is not None or not has_functions(run.specification):
-            return part
-        kept: Any = None
-        with suppress(OSError, ValueError):  # a file that is not there or is damaged holds nothing
-            kept = orjson.loads((run.folder / SCORES).read_bytes())
-        return with_kept(part, kept, self.scores_name(run.specification))
+        functions = functions_in(run.specification)
+        if self._asked is None and run.readings.task is None and functions:
+            with suppress(OSError, ValueError):  # a file that is not there or is damaged holds nothing
+                kept = orjson.loads((run.folder / SCORES).read_bytes())
+                with_kept(part, kept, self.scores_name(run.specification), functions)
+        return {**part, "unmeasured": [*part["unmeasured"], *uncomputed(part)]}
 
     def scores_name(self, specification: Mapping[str, Any] | None) -> str:
         return str((specification or NO_MANIFEST)["task"])

@@ -34,7 +34,7 @@ class Choice(Scorer, frozen=True):
         if read is None:
             return Score(None, problem="the answer names no letter for certain")
         of_data = order[letters.index(read)]
-        return Score(float(of_data == self._wanted(row)), of_data)
+        return Score(float(of_data == self.wanted(row)), of_data)
 
     def shuffled(self, row: TaskRow, trial: int) -> TaskRow:
         """Returns the row as it is shown in a trial: with its options in the order that the seed gives."""
@@ -61,9 +61,6 @@ class Choice(Scorer, frozen=True):
     def label(self, text: str) -> str:
         return text.strip().upper()
 
-    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
-        return self._wanted(row), read or ""
-
     def _options(self, row: TaskRow) -> tuple[tuple[str, ...], str]:
         if self.options is None:
             return (), self.letters
@@ -72,7 +69,7 @@ class Choice(Scorer, frozen=True):
             raise TaskError(f"score: expected 2 to {len(LETTERS)} options in {row.where}, got {len(options)}")
         return options, LETTERS[: len(options)]
 
-    def _wanted(self, row: TaskRow) -> str:
+    def wanted(self, row: TaskRow) -> str:
         options, letters = self._options(row)
         values = self.expected.alternatives(row)
         value = values[0] if len(values) == 1 else values

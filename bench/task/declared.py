@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from ...engine.near_names import nearest
-from .choices import Choice, choice
+from .choices import choice
 from .figures import figures_from
 from .judge import judge
 from .likelihood import loglikelihood
@@ -90,15 +90,6 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
     except TypeError as error:
         # Known options only are passed, so one must be missing.
         raise TaskError(f"{where}: {name}: {error}".replace(f"{name}() ", "")) from error
-
-
-def shuffler_in(described: Mapping[str, Mapping[str, Any]]) -> Choice | None:
-    """Returns the scorer that shuffled the options of a run's rows, by its manifest's description; None: none did."""
-    for name, table in described.items():
-        if table.get("shuffle") is not None:
-            scorer = scorer_from(table, f"score {name}")
-            return scorer if isinstance(scorer, Choice) else None
-    return None
 
 
 def check_known(given: Iterable[str], known: Iterable[str], where: str) -> None:

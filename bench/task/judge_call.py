@@ -1,38 +1,33 @@
-"""The call of one judge about one answer: sent, read, and repeated once if its reply holds no grade."""
+"""What a record keeps of the call of a scorer that asks models."""
 
 from __future__ import annotations
 
-from ...engine.call import Call, Reply
-from ..evaluation.door.ask import Ask
-from .judge import Judge
-from .records import JudgeCall
-from .scorers import Score
-
-_RAW_CHARS_MAX = 8_000
+from msgspec import UNSET, Struct, UnsetType
 
 
-async def ask_judge(name: str, judge: Judge, call: Call, ask: Ask) -> tuple[JudgeCall, Score]:
-    """Sends a judge's call about an answer, and a second one if its reply has no grade, and returns the judge's call
-    and the score. `name`: the scorer's."""
-    judged = await ask(call, role="judge")
-    (score, reason), is_repaired = judge.read(judged), False
-    if score.value is None and not judged.refused:
-        judged = await ask(judge.repair(call, judged.text, score.problem or ""), role="judge")
-        (score, reason), is_repaired = judge.read(judged), True
-    judgement = JudgeCall(
-        scorer=name,
-        model=judge.model,
-        grade=score.read,
-        score=score.value,
-        reason=reason,
-        text=judged.text[:_RAW_CHARS_MAX],
-        repaired=is_repaired,
-        temperature=ask.judges.as_sent(call).temperature,
-    )
-    return judgement, score
+class JudgeCall(Struct, frozen=True, kw_only=True):
+    """The call of one judge about an answer, and its grade."""
 
-
-def told(reply: Reply) -> str:
-    """Returns the answer as a judge reads it: its text, and a line for each of the model's tool calls."""
-    calls = [f"(asked for the tool {each.name} with {each.arguments})" for each in reply.tool_calls]
-    return "\n".join([*([reply.text] if reply.text.strip() else []), *calls])
+    scorer: str
+    """The scorer's name in the task."""
+    model: str
+    """The judge."""
+    grade: str | None = None
+    """The grade as the judge wrote it; None where its reply could not be read."""
+    score: float | None = None
+    """The grade as a score; None without one."""
+    reason: str = ""
+    """The judge's reason; empty where it gave none."""
+    text: str = ""
+    """The judge's last reply."""
+    repaired: bool = False
+    """Whether it was asked a second time, since its first reply had no valid grade."""
+    temperature: float | UnsetType | None = UNSET
+    """The temperature that was sent to the judge; None: none was."""
+    asked: str | UnsetType = UNSET
+    """Of a call by an async score function: its digest, by which `score --task` finds the answer."""
+    refused: bool | UnsetType = UNSET
+    """Whether it was refused, of a call by an async score function."""
+    reference: str | UnsetType = UNSET
+    """Of a win rate: the answer that this one is compared with: as the second one in the first call, then as the first
+    one."""

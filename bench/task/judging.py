@@ -22,11 +22,11 @@ from ..evaluation.door.run_counts import entry_of
 from ..evaluation.door.treatments import pairs_in
 from .declared import scorer_from
 from .grading import exchange_of
-from .judge import Exchange, Judge
-from .judge_call import ask_judge, told
+from .judge import Exchange, Judge, told
+from .judge_call import JudgeCall
 from .options import Readings
-from .records import JudgeCall, silence_of
 from .records import Record as AnswerRecord
+from .records import silence_of
 from .rows import TaskError
 from .score_document import scores_in
 from .template import template
@@ -144,7 +144,7 @@ class _AnswerReader(Struct, frozen=True):
         return self._judge.call(self._exchange(record), record.as_row())
 
     async def judged(self, records: Sequence[AnswerRecord], at: int, ask: Ask) -> GradeJudgement:
-        made, _ = await ask_judge(self._name, self._judge, self.call(records, at), ask)
+        made, _ = await self._judge.send(self._name, self.call(records, at), ask)
         fields = {other: getattr(made, name) for name, other in _NAMES.items()}
         return GradeJudgement(stance=self._judge.grade_name(made.grade), **fields)
 

@@ -33,7 +33,7 @@ class Loglikelihood(Choice, frozen=True):
         except (ValueError, KeyError, TypeError):
             return Score(None, problem="the answers were not weighed: " + reply.text[:200])
         _, letters = self._options(row)
-        wanted = self._wanted(row)
+        wanted = self.wanted(row)
         read, by_length = (letters[values.index(max(values))] for values in (sums, means))
         right = float(read == wanted)
         return Score(right, read, parts={"sum": right, "by_length": float(by_length == wanted)})

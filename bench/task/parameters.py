@@ -90,12 +90,9 @@ def assignments(words: Iterable[str]) -> dict[str, str]:
 
 
 def _typed(name: str, content: Any, default: Any) -> Any:
-    kind = type(default)
-    if type(content) is kind:
-        return content
-    text = str(content).strip()
+    kind, text = type(default), str(content).strip()
     try:
-        value = _SWITCH[text.lower()] if kind is bool else kind(text)
+        value = content if type(content) is kind else _SWITCH[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):

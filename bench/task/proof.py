@@ -11,8 +11,8 @@ from typing import Any
 
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
-from .declared import scorers_from, shuffler_in
-from .figure_rows import has_functions
+from .declared import scorers_from
+from .figures import functions_in
 from .questions import item_digest, items_digest, line_id
 from .records import Record
 from .rows import TaskError
@@ -38,28 +38,22 @@ def listed_run(manifest: Mapping[str, Any]) -> ListedRun:
         data=specified["data"] if is_whole else "",
         check=lambda record, item: _wrong_in(record, item, scorers, specified["score"]),
         title=specified["task"],
-        unproven=(*(() if scorers is not None else (_TRUSTED,)), *((_KEPT,) if has_functions(specified) else ())),
+        unproven=(*(() if scorers is not None else (_TRUSTED,)), *((_KEPT,) if functions_in(specified) else ())),
     )
 
 
 def _wrong_in(
     record: Record, item: Item | None, scorers: Mapping[str, AnyScorer] | None, described: Mapping[str, Any]
 ) -> str | None:
-    if item is not None and item_digest(record.item, record.group or None, record.row, record.prompt) != item.data:
-        return f"{record.id}: row or prompt is not the one that the manifest lists"
+    row = (record.item, record.group or None, record.row)
+    if item is not None and item_digest(*row, record.prompt, record.order or "") != item.data:
+        return f"{record.id}: row, prompt or order of options is not the one that the manifest lists"
     if (line_id(record.item, record.variant or "", record.trial), 1) != (record.id, record.step):
         return f"{record.id}: its fields are of trial {record.trial}, step {record.step}"
     if record.transcript and (wrong := record.transcript.wrong_in(record.keys)) is not None:
         return f"{record.id}: {wrong}"
     if isinstance(record.result, str) and record.result != record.text:
         return f"{record.id}: its result is another text than its answer"
-    if (shuffler := shuffler_in(described)) is not None:
-        try:
-            order = shuffler.shuffled(record.as_row(), record.trial).order
-        except TaskError as error:
-            return f"{record.id}: its options can't be shuffled again: {error}"
-        if order != record.order:
-            return f"{record.id}: its options stand in another order than the seed gives"
     if scorers is not None:
         try:
             (again,) = rescored(iter([record]), scorers, described)

@@ -82,7 +82,8 @@ class TaskQuestion(Struct, frozen=True):
 
     def digest(self) -> str:
         """Returns the SHA-256 of row and prompt, which the question's records must have too."""
-        return item_digest(self.row.id, self.row.group, self.row.as_json(), self.prompt_json())
+        row = self.row
+        return item_digest(row.id, row.group, row.as_json(), self.prompt_json(), row.order)
 
 
 def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[TaskQuestion, ...]:
@@ -110,25 +111,19 @@ def questions_of(task: Task, base: Path, limit: int | None = None) -> tuple[Task
 def _versions(task: Task, rows: Iterable[TaskRow]) -> Iterator[TaskQuestion]:
     """Yields each row in each variant of the prompt; with shuffled options for each trial, the first one first."""
     shuffler, prompts = task.shuffler(), task.prompts()
-    if shuffler is None:
+    for trial in (None,) if shuffler is None else range(task.trials):
         for row in rows:
+            ordered = row if shuffler is None or trial is None else shuffler.shuffled(row, trial)
             for name, prompt in prompts.items():
-                sent, words, images = prompt.of(row)
-                yield TaskQuestion(row, sent, words, images, variant=name)
-        return
-    for trial in range(task.trials):
-        for row in rows:
-            shown_row = shuffler.shuffled(row, trial)
-            ordered = structs.replace(row, order=shown_row.order)
-            for name, prompt in prompts.items():
-                version = prompt.of(shown_row)
-                if shown_row.data != row.data and version == prompt.of(row):
+                version = prompt.of(ordered)
+                if ordered.data != row.data and version == prompt.of(row):
                     raise TaskError(
                         f"choice: shuffle: {row.where}: expected a prompt that shows the options, got one that is the "
                         f"same in any order"
                     )
                 sent, words, images = version
-                yield TaskQuestion(ordered, sent, words, images, variant=name, trial=trial)
+                kept = structs.replace(row, order=ordered.order)
+                yield TaskQuestion(kept, sent, words, images, variant=name, trial=trial)
 
 
 def line_id(item: str, variant: str, trial: int) -> str:
@@ -140,6 +135,7 @@ def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, An
     """Returns the values that decide a task's prompts, answers and scores, for the manifest."""
     listed = list(questions)
     rows = {question.row.id: question.row for question in listed}
+    figures = {name: figure.describe() for name, figure in task.own_figures().items()}
     return {
         "items": len(rows),
         "data": digest_of(rows.values()),
@@ -147,14 +143,8 @@ def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, An
         "trials": task.trials,
         **json_of(task.specified()),
         "score": {name: scorer.describe() for name, scorer in task.scorers().items()},
-        **figures_described(task),
+        **({"figures": figures} if figures else {}),
     }
-
-
-def figures_described(task: Task) -> dict[str, Any]:
-    """Returns what decides a task's figures, under `figures`; empty without any."""
-    described = {name: figure.describe() for name, figure in task.own_figures().items()}
-    return {"figures": described} if described else {}
 
 
 def items_digest(listed: Iterable[Sequence[Any]]) -> str:
@@ -162,9 +152,10 @@ def items_digest(listed: Iterable[Sequence[Any]]) -> str:
     return hashlib.sha256(canonical(sorted([item, digest, *more] for item, _, digest, *more in listed))).hexdigest()
 
 
-def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: PromptJson) -> str:
-    """Returns the SHA-256 of an item's id, group, row and prompt."""
-    return hashlib.sha256(canonical([item, group, row, prompt])).hexdigest()
+def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: PromptJson, order: str = "") -> str:
+    """Returns the SHA-256 of an item's id, group, row and prompt, and of the order of its options if they are
+    shuffled."""
+    return hashlib.sha256(canonical([item, group, row, prompt, *filter(None, [order])])).hexdigest()
 
 
 def json_of(value: Any) -> Any:

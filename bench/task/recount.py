@@ -22,7 +22,7 @@ _PROBLEMS_MAX = 50
 
 def model_answers(
     records: Iterable[Record], pairs: Sequence[Pair] = (), trials: int | None = None
-) -> list[ModelAnswers]:
+) -> dict[Pair, ModelAnswers]:
     """Returns the answers of every pair. `pairs`: the pairs of the run, in order; one without answers has empty
     columns. `trials`: the planned trials of each item (None: as many as the item with the most has)."""
     models = defaultdict(ModelAnswers, {pair: ModelAnswers() for pair in pairs})
@@ -32,7 +32,7 @@ def model_answers(
     for pair, model in models.items():
         seen = max(Counter(model.item).values(), default=1)
         model.name, model.trials = names[pair], trials or -(-seen // max(1, len(model.variants)))
-    return list(models.values())
+    return models
 
 
 def _add(model: ModelAnswers, record: Record) -> None:

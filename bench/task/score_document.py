@@ -5,19 +5,20 @@ Owns which readings and bounds apply to the scores, and a model's cells in table
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import structs
 
+from ...engine.pairs import Pair
 from ...metrics.task.summary import ALL_PAIRS_MOST
 from ...metrics.task.summary import scores as scores_of
 from ...metrics.task.trials import ReadingRules
 from ...report.interval_text import interval_cell
 from ..evaluation.door.treatments import pairs_in
 from .declared import scorers_from
-from .figure_rows import FigureRows
-from .figures import Figure, figures_from
+from .figures import Answers, Figure, figure_entries, figures_from
 from .options import Readings
 from .records import Record
 from .recount import model_answers
@@ -65,11 +66,17 @@ def scores_in(
         within=bounds_of(specified["score"]),
         items=specified["items"],
     )
-    rows = FigureRows(figures, _main_scorer(specified["score"]), next(iter(specified["score"])))
-    models = model_answers(rows.gathered(records), pairs, specified["trials"])
-    part = scores_of(models, rules)
-    for name, entries in rows.entries(pairs, models, rules).items():
-        part["models"][name]["figures"] = entries
+    of_pair: defaultdict[Pair, list[Record]] = defaultdict(list)
+    if any(figure.needs_records for figure in figures.values()):
+        records = list(records)
+        for record in records:
+            of_pair[record.pair].append(record)
+    models = model_answers(records, pairs, specified["trials"])
+    part = scores_of(list(models.values()), rules)
+    main, scorer = next(iter(specified["score"])), _main_scorer(specified["score"])
+    for pair, columns in models.items() if figures else ():
+        answers = Answers(columns, rules, main, scorer, of_pair[pair])
+        part["models"][columns.name]["figures"] = figure_entries(figures, answers)
     has_trials = any(entry["trials"] > 1 for entry in part["models"].values())
     remarks = [_COMBINED[rules.combine]] if has_trials and rules.combine in _COMBINED else []
     remarks += [remark for entry in part["models"].values() for remark in entry["remarks"]]

@@ -21,7 +21,7 @@ from ...report.text import table
 from .asking_scorer import AskingScorer
 from .figures import Figure
 from .files import load_task
-from .grading import KeptGrades
+from .grading import Asking, grades_in
 from .judge import Judge
 from .options import split_name
 from .parameters import Parameters
@@ -31,6 +31,14 @@ from .score_document import COLUMNS, FIGURES, figure_cells, score_cells
 from .scorers import Score
 from .steps_class import Method
 from .task import AnyScorer
+
+# What a model's entry has by name: a name's column, and that of its value.
+_TABLES = {
+    "scores": ("score", "mean"),
+    "figures": ("figure", "value"),
+    "variants": ("variant", "score"),
+    "groups": ("group", "score"),
+}
 
 
 def by_scorers_of(
@@ -57,9 +65,10 @@ def rescored(
             )
     asks = any(isinstance(scorer, AskingScorer) for scorer in scorers.values())
     with asyncio.Runner() if asks else nullcontext() as runner:
-        grades = KeptGrades(scorers, runner)
         for record in records:
-            scores = scores_of(scorers, record.reply(), record.as_row(), grades.of(record), record.result)
+            scores = scores_of(
+                scorers, record.reply(), record.as_row(), grades_in(record, scorers, runner), record.result
+            )
             yield structs.replace(record, **scored(scores))
 
 
@@ -76,7 +85,7 @@ def scores_of(
         return dict.fromkeys(scorers, Score(None, problem=silence))
     unjudged = Score(None, problem="not judged")
     return {
-        name: judged.get(name, unjudged) if isinstance(scorer, Judge | AskingScorer) else scorer.score(reply, row)
+        name: judged.get(name, unjudged) if isinstance(scorer, Asking) else scorer.score(reply, row)
         for name, scorer in scorers.items()
     }
 
@@ -86,35 +95,15 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
     (name, part), *_ = scores.items()
     rows: list[tuple[str, ...]] = [("model", *COLUMNS)]
     rows += [(model, *score_cells(entry)) for model, entry in part["models"].items()]
-    groups = [
-        (model, group, *figure_cells(entry), f"{entry['items']:,}")
-        for model, of_model in part["models"].items()
-        for group, entry in of_model["groups"].items()
-    ]
-    named = [
-        (model, scorer, *figure_cells(entry))
-        for model, of_model in part["models"].items()
-        for scorer, entry in of_model.get("scores", {}).items()
-    ]
-    figures = [
-        (model, figure, *figure_cells(entry), f"{entry['items']:,}")
-        for model, of_model in part["models"].items()
-        for figure, entry in of_model.get("figures", {}).items()
-    ]
-    variants = [
-        (model, variant, *figure_cells(entry), f"{entry['items']:,}")
-        for model, of_model in part["models"].items()
-        for variant, entry in of_model.get("variants", {}).items()
-    ]
     parts = [f"{source}: {name}", table(rows)]
-    if named:
-        parts.append(table([("model", "score", "mean", *FIGURES[1:]), *named]))
-    if figures:
-        parts.append(table([("model", "figure", "value", *FIGURES[1:], "items"), *figures]))
-    if variants:
-        parts.append(table([("model", "variant", *FIGURES, "items"), *variants]))
-    if groups:
-        parts.append(table([("model", "group", *FIGURES, "items"), *groups]))
+    for key, (word, value) in _TABLES.items():
+        named = [
+            (model, each, *figure_cells(entry), f"{entry['items']:,}")
+            for model, of_model in part["models"].items()
+            for each, entry in of_model.get(key, {}).items()
+        ]
+        if named:
+            parts.append(table([("model", word, value, *FIGURES[1:], "items"), *named]))
     return "\n".join((*parts, *part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"]))
 
 

@@ -67,20 +67,16 @@ class Scorer(Struct, frozen=True):
 
     @property
     def has_labels(self) -> bool:
-        """Whether it reads one label in an answer, which `labels` returns."""
+        """Whether it reads one label in an answer, and `wanted` is the label of the row."""
         return False
 
     def label(self, text: str) -> str:
-        """Returns the label that a text of the task's author names."""
+        """Returns the label that a text names."""
         return normalised(text)
-
-    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
-        """Returns the row's true label, and that of an answer in which `read` was read."""
-        raise NotImplementedError(type(self).__name__)
 
     def check(self, row: TaskRow) -> None:
         """Raises TaskError if the row lacks a column that scoring needs."""
-        self._wanted(row)
+        self.wanted(row)
 
     @abstractmethod
     def score(self, reply: Reply, row: TaskRow) -> Score:
@@ -92,7 +88,7 @@ class Scorer(Struct, frozen=True):
         return {"scorer": type(self).__name__.lower(), **options}
 
     @abstractmethod
-    def _wanted(self, row: TaskRow) -> object:
+    def wanted(self, row: TaskRow) -> object:
         """Returns what an answer to the row is compared with."""
 
 
@@ -106,7 +102,7 @@ class Match(Scorer, frozen=True):
     def score(self, reply: Reply, row: TaskRow) -> Score:
         text = reply.text if self.exact else normalised(reply.text)
         stands = _PLACES[self.at]
-        return Score(float(any(stands(wanted, text) for wanted in self._wanted(row))))
+        return Score(float(any(stands(wanted, text) for wanted in self.wanted(row))))
 
     @property
     def has_labels(self) -> bool:
@@ -115,10 +111,7 @@ class Match(Scorer, frozen=True):
     def label(self, text: str) -> str:
         return text if self.exact else normalised(text)
 
-    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
-        return self._wanted(row)[0], self.label(reply.text)
-
-    def _wanted(self, row: TaskRow) -> list[str]:
+    def wanted(self, row: TaskRow) -> list[str]:
         wanted = [str(value) for each in self.expected for value in each.alternatives(row)]
         if not self.exact:
             wanted = [normalised(text) for text in wanted]
@@ -150,12 +143,8 @@ class Regex(Scorer, frozen=True):
     def has_labels(self) -> bool:
         return self.expected is not None
 
-    def labels(self, reply: Reply, read: str | None, row: TaskRow) -> tuple[str, str]:
-        assert self.expected is not None
-        return Match((self.expected,))._wanted(row)[0], normalised(read or "")
-
-    def _wanted(self, row: TaskRow) -> object:
-        return None if self.expected is None else Match((self.expected,))._wanted(row)
+    def wanted(self, row: TaskRow) -> object:
+        return None if self.expected is None else Match((self.expected,)).wanted(row)
 
 
 class Numeric(Scorer, frozen=True):
@@ -169,7 +158,7 @@ class Numeric(Scorer, frozen=True):
     which: Which = "answer"
 
     def score(self, reply: Reply, row: TaskRow) -> Score:
-        read, wanted = number_in(reply.text, self.decimal, self.which), self._wanted(row)
+        read, wanted = number_in(reply.text, self.decimal, self.which), self.wanted(row)
         if read is None:
             return Score(None, problem="the answer gives no number for certain")
         if self.percent == "same" and read.is_percent != wanted.is_percent:
@@ -181,7 +170,7 @@ class Numeric(Scorer, frozen=True):
     def _value(self, number: NumberRead) -> Any:
         return number.value / 100 if number.is_percent and self.percent == "hundredths" else number.value
 
-    def _wanted(self, row: TaskRow) -> NumberRead:
+    def wanted(self, row: TaskRow) -> NumberRead:
         (value, *more) = self.expected.alternatives(row)
         text = value if isinstance(value, str) else repr(value)
         # A number of Python has a full stop, whatever decimal sign the texts have.
@@ -223,7 +212,7 @@ class Function(Scorer, frozen=True):
     def describe(self) -> dict[str, Any]:
         return {"scorer": "function", **source_of(self.function)}
 
-    def _wanted(self, row: TaskRow) -> object:
+    def wanted(self, row: TaskRow) -> object:
         """Checks nothing: a function can only be called with an answer."""
 
 

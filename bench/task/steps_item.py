@@ -19,8 +19,8 @@ from ..evaluation.door.defect import RAISED, BenchmarkDefect, leaves
 from ..evaluation.door.record import Record as BaseRecord
 from ..tools.carrying_out import caught
 from .asking import QuestionTrial, TaskItems
-from .grading import UNGRADED, exchange_of, graded
-from .records import Record, scored, silence_of
+from .grading import exchange_of, graded
+from .records import Record, scored
 from .rows import TaskError, json_value
 from .score_table import scores_of
 from .steps_ask import ItemEnded, StepAsk
@@ -55,11 +55,9 @@ async def carried_out(items: TaskItems, task: StepsTask, trial: QuestionTrial, a
     text = result if isinstance(result, str) else None
     last = ask.costs().last
     answer = Reply(text if text is not None else "" if last is None or last.reply is None else last.reply.text)
-    grades = UNGRADED
-    if silence_of(answer) is None:
-        grades = await graded(items.scorers, exchange_of(transcript.talk(), text), answer, row, ask)
-    scores = scores_of(items.scorers, answer, row, grades.scores, result)
-    return Record(text=text, result=result, judge=grades.calls or UNSET, **fields, **scored(scores))
+    grades, calls = await graded(items.scorers, exchange_of(transcript.talk(), text), answer, row, ask)
+    scores = scores_of(items.scorers, answer, row, grades, result)
+    return Record(text=text, result=result, judge=calls or UNSET, **fields, **scored(scores))
 
 
 def _failure(error: BaseException, task: StepsTask, fields: dict[str, Any]) -> Exception:

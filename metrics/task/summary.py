@@ -48,7 +48,7 @@ def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
 
 
 def _entry(model: ModelAnswers, item_values: Values, rules: ReadingRules, within: Bounds | None) -> dict[str, Any]:
-    of_shares = are_binary(model.column())
+    of_shares = rules.within == (0, 1) or are_binary(model.column())
     entry = _mean(item_values, within, of_shares)
     scored = entry.pop(OF)
     entry |= {

@@ -105,6 +105,26 @@ def test_an_error_of_the_function_is_an_answer_without_a_score(
     assert len(lines_of(tmp_path / "run/records.jsonl")) == ROWS
 
 
+def test_a_call_whose_awaiting_code_gave_up_is_kept_as_it_is_paid_for(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    hasty = FILE.replace(
+        "    first, second =",
+        """    try:
+        await asyncio.wait_for(ask("Are you there?", sample=row["n"]), 0.001)
+    except TimeoutError:
+        pass
+    first, second =""",
+    )
+    (tmp_path / "mine.py").write_text(hasty)
+    assert cli(*asked(provider)).code == 0
+    assert provider.calls() == ROWS * (1 + 1 + CALLS)
+    for record in lines_of(tmp_path / "run/records.jsonl"):
+        assert len(record["judge"]) == len(record["keys"]) - 1 == 1 + CALLS
+    done = cli("score", "run", "--task", "mine.py")
+    assert done.code == 0 and provider.calls() == ROWS * (1 + 1 + CALLS), done.out
+
+
 def test_what_is_no_async_function_or_names_no_models_is_refused() -> None:
     async def grade(reply: ms.Reply, row: object, ask: object) -> float:
         return 1.0

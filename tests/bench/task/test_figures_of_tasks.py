@@ -76,7 +76,24 @@ def test_figures_stand_in_scores_table_report_and_result(cli: CommandLine, provi
     assert anew["figures"]["sum"]["value"] == max(every) + min(every)
     assert (provider.calls(), scores_of(tmp_path / "run")) == (calls, written)
     (tmp_path / "run/scores.json").unlink()
-    assert "its function is in the task's own file" in cli("score", "run").out
+    done = cli("score", "run")
+    assert done.code == 3 and "its function is in the task's own file" in done.out
+
+
+def test_a_function_that_fails_ends_with_3_each_time_and_the_other_figures_stand(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(FILE.replace("return max", "return 1 / 0 + max"))
+    done = cli(*asked(provider))
+    sentence = "sim/open: spread: no figure: its function raised ZeroDivisionError in mine.py line 10: division by zero"
+    assert done.code == 3 and sentence in done.out, done.out
+    written = scores_of(tmp_path / "run")
+    entry = written["mine"]["models"]["sim/open"]
+    assert written["mine"]["unmeasured"] == [sentence]
+    assert entry["mean"] is not None and entry["figures"]["AUROC"]["value"] is not None
+    for command in (("score", "run"), ("report", "run")):
+        assert cli(*command).code == 3
+    assert cli("verify", "run").code == 0 and scores_of(tmp_path / "run") == written
 
 
 def test_other_figures_are_another_specification_and_can_be_computed_without_a_call(
@@ -172,10 +189,11 @@ def test_a_wrong_declaration_is_refused(figures: Any, refusal: str) -> None:
 def test_a_table_declares_figures_as_a_manifest_describes_them() -> None:
     figures = {"f": ms.f1("a"), "p": ms.pass_at(2), "a": ms.auroc("sure", "right"), "e": ms.calibration_error("sure")}
     described = {name: figure.describe() for name, figure in figures.items()}
-    assert figures_from(described) == figures
+    assert {name: figure.describe() for name, figure in figures_from(described).items()} == described
     table = {"data": [{"n": 1}], "prompt": "{n}", "score": "match", "expected": "{n}", "trials": 2}
-    assert task_from({**table, "figures": {"p": {"figure": "pass_at", "k": 2}}}, "here").own_figures() == {
-        "p": ms.pass_at(2)
-    }
+    assert (
+        task_from({**table, "figures": {"p": {"figure": "pass_at", "k": 2}}}, "here").own_figures()["p"].describe()
+        == ms.pass_at(2).describe()
+    )
     with pytest.raises(TaskError, match=r"figures: p: expected one of f1, auroc, calibration_error, pass_at"):
         task_from({**table, "figures": {"p": {"figure": "pass"}}}, "here")

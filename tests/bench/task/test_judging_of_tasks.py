@@ -13,9 +13,10 @@ from command_line import CommandLine, Done, Provider, lines_of
 import millstream as ms
 from millstream.bench.evaluation.door.kept_answer import Verdict
 from millstream.bench.evaluation.reading.judging.panel import JudgeReplies
+from millstream.bench.task.judge_call import JudgeCall
 from millstream.bench.task.judging import GradeJudging
 from millstream.bench.task.options import Readings
-from millstream.bench.task.records import JudgeCall, Record
+from millstream.bench.task.records import Record
 
 OWN, OTHER = "sim/grader", "sim/sloppy-judge"
 ROWS = 6

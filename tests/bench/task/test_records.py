@@ -74,7 +74,7 @@ def test_records_become_columns_whatever_their_order() -> None:
         record("a", 0, None, status="refused", model="a/y", temperature=0.5),
     ]
     pairs = [Pair("a/x", None), Pair("a/y", 0.5), Pair("a/z", 0.0), Pair("a/z", 1.0)]
-    first, second, *silent = model_answers(records, pairs, trials=2)
+    first, second, *silent = model_answers(records, pairs, trials=2).values()
     assert (list(first.items), first.trials, first.groups) == (["b", "a"], 2, ["g", None])
     np.testing.assert_array_equal(first.score, [1, np.nan, np.nan, 0])
     np.testing.assert_array_equal(first.parts["one"], [1, np.nan, np.nan, np.nan])

@@ -69,6 +69,20 @@ def test_every_row_is_asked_in_each_variant_and_variants_are_compared_in_pairs(
     assert cli("resume", "run").code == 0 and provider.calls() == 48
 
 
+def test_pass_at_k_takes_the_trials_of_each_variant_apart(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(VARIANTS.replace("trials=2", "trials=3, figures={'pass@2': ms.pass_at(2)}"))
+    assert cli(*asked(provider)).code == 0
+    right = Counter[tuple[str, str]]()
+    for record in lines_of(tmp_path / "run/records.jsonl"):
+        right[record["item"], record["variant"]] += record["score"]
+    # Of 3 trials of which this many are right, how many of the 3 pairs have a right one.
+    expected = sum((0, 2 / 3, 1, 1)[int(count)] for count in right.values()) / len(right)
+    figure = scores_of(tmp_path / "run")["mine"]["models"]["sim/open"]["figures"]["pass@2"]
+    assert len(right) == 24 and figure["value"] == pytest.approx(expected) and figure["items"] == 12
+    pooled = [right[f"r{n}", "plain"] + right[f"r{n}", "polite"] for n in range(12)]
+    assert len(set(right.values())) > 1 and max(pooled) > 1
+
+
 def test_shuffled_options_are_shown_read_back_kept_and_proven(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
@@ -88,7 +102,7 @@ def test_shuffled_options_are_shown_read_back_kept_and_proven(
     forged = json.loads(first) | {"order": records[0]["order"][::-1]}
     del forged["crc"]
     path.write_bytes(b"".join([sealed(json.dumps(forged).encode()), *others]))
-    assert "its options stand in another order than the seed gives" in cli("verify", "run").out
+    assert "row, prompt or order of options is not the one that the manifest lists" in cli("verify", "run").out
 
 
 def test_no_order_is_favoured_and_each_is_the_same_in_every_run() -> None:

@@ -64,16 +64,17 @@ def test_pass_at_k_is_the_share_of_subsets_of_k_trials_with_a_right_one() -> Non
     flat = np.array([trial for trials in right.values() for trial in trials]) == 1
     for k in (1, 2, 3):
         of_item = [np.mean([max(each) for each in combinations(t, k)]) for t in right.values() if len(t) >= k]
-        found = pass_at(k, flat, item)
+        found = pass_at(k, flat, item, item)
         assert found is not None and found.mean == pytest.approx(np.mean(of_item)), k
         assert found.clusters == len(of_item)
-    assert pass_at(6, flat, item) is None
-    assert found is not None and found.note == "no interval: fewer than 50 items (3)"
+    assert pass_at(6, flat, item, item) is None
+    assert found is not None and found.note == "no interval: fewer than 30 items (3)"
     sixty = np.repeat(np.arange(60), 3)
-    few, more = (pass_at(2, (sixty >= hard) | (np.arange(180) % 3 == 0), sixty) for hard in (14, 15))
-    assert few is not None and few.note == "no interval: fewer than 15 items have another figure than 1 (14)"
-    assert more is not None and more.low is not None and more.low < more.mean == pytest.approx(1 - 5 / 60)
-    many = pass_at(50, np.arange(1_000) < 3, np.zeros(1_000, dtype=np.int64))
+    few, more = (pass_at(2, (sixty >= hard) | (np.arange(180) % 3 == 0), sixty, sixty) for hard in (4, 5))
+    assert few is not None and few.note == "no interval: fewer than 5 items of one kind (4)"
+    assert more is not None and more.low is not None and more.low < more.mean == pytest.approx(1 - 5 / 180)
+    one = np.zeros(1_000, dtype=np.int64)
+    many = pass_at(50, np.arange(1_000) < 3, one, one)
     assert many is not None and many.mean == pytest.approx(1 - comb(997, 50) / comb(1_000, 50), abs=1e-12)
 
 
