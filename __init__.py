@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .bench.task.steps_class import Benchmark as Benchmark
     from .bench.task.task import Task as Task
     from .bench.task.tool_loop import tool_loop as tool_loop
+    from .bench.task.win_rate import win_rate as win_rate
     from .bench.tools.mcp_server import mcp as mcp
     from .configuration.benchmark_options import SharedOptions as SharedOptions
     from .configuration.declared_options import Option as Option
@@ -119,6 +120,7 @@ _NAMES = {
     "bench.task.scorers": ("match", "numeric", "regex"),
     "bench.task.task": ("Task",),
     "bench.task.tool_loop": ("tool_loop",),
+    "bench.task.win_rate": ("win_rate",),
     "bench.tools.mcp_server": ("mcp",),
     "configuration.benchmark_options": ("SharedOptions",),
     "configuration.declared_options": ("Option",),

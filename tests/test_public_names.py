@@ -95,6 +95,7 @@ NAMES = [
     "system",
     "tool_loop",
     "user",
+    "win_rate",
 ]
 
 

@@ -20,6 +20,7 @@ from .likelihood import loglikelihood
 from .rows import TaskError, shown
 from .scorers import match, numeric, regex
 from .task import AnyScorer, Task
+from .win_rate import win_rate
 
 _SCORERS: Mapping[str, Callable[..., AnyScorer]] = {
     "match": match,
@@ -28,6 +29,7 @@ _SCORERS: Mapping[str, Callable[..., AnyScorer]] = {
     "numeric": numeric,
     "judge": judge,
     "loglikelihood": loglikelihood,
+    "win_rate": win_rate,
 }
 # The keys of a description that are no options of the scorer.
 _NOTED = frozenset({"scorer", "prompt_sha256"})

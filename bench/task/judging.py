@@ -30,6 +30,7 @@ from .records import silence_of
 from .rows import TaskError
 from .score_document import scores_in
 from .template import template
+from .win_rate import WinRate
 
 if TYPE_CHECKING:
     from ...wiring import Settings
@@ -187,7 +188,7 @@ def _judge_of(specification: Mapping[str, Any]) -> tuple[str, Judge]:
             scorer = scorer_from(described, f"score {name}")
         except TaskError:
             continue  # a function
-        if isinstance(scorer, Judge):
+        if isinstance(scorer, Judge) and not isinstance(scorer, WinRate):
             return name, scorer
     raise UsageError(
         f"judge: no judge reads the answers of {specification['task']}, its scores come from "
