@@ -108,8 +108,8 @@ class StepAsk:
         """Returns what sends one call, when it is awaited, and returns its reply."""
         self._check()
         with self._ending():
-            asked = self._asked_call(messages_in(messages), model, tools, sample, parameters)
-        work = self._unawaited[id(asked)] = self._answered(asked)
+            made = self._asked_call(messages_in(messages), model, tools, sample, parameters)
+        work = self._unawaited[id(made)] = self._answered(made)
         return work
 
     def begin(self, work: Said | Coroutine[Any, Any, _T], **options: Any) -> asyncio.Task[Any]:
@@ -127,9 +127,9 @@ class StepAsk:
     async def carry_out(self, offer: Offer, calls: Sequence[ToolCall]) -> list[Message]:
         """Carries out a model's calls of tools, all at once, and returns a message with each result, in their order."""
         self._check()
-        asked = [AskedCall(call) for call in calls]
-        self.asked += asked
-        work = [self._ask.begin(self._carried_out(offer, call, each)) for call, each in zip(calls, asked, strict=True)]
+        made = [AskedCall(call) for call in calls]
+        self.asked += made
+        work = [self._ask.begin(self._carried_out(offer, call, each)) for call, each in zip(calls, made, strict=True)]
         with self._ending():
             # The awaiting code may be cancelled, but the tools have begun: their results are kept.
             return [await asyncio.shield(each) for each in work]
@@ -227,19 +227,19 @@ class StepAsk:
             asked.outcome = await self._ask.outcome(asked.call, role=role)
         return _reply_of(asked.outcome, role)
 
-    async def _carried_out(self, offer: Offer, call: ToolCall, asked: AskedCall) -> Message:
+    async def _carried_out(self, offer: Offer, call: ToolCall, made: AskedCall) -> Message:
         """Returns the message with the result of a model's call."""
         begun = offer.begun(call)
         if isinstance(begun, ToolResult):
             result = begun
         elif offer.is_kept:
             question, carry_out = begun
-            asked.outcome = await self._kept(call.name, {**question, "pair": str(self._ask.pair)}, carry_out)
-            result = result_in(_reply_of(asked.outcome, "tool"))
+            made.outcome = await self._kept(call.name, {**question, "pair": str(self._ask.pair)}, carry_out)
+            result = result_in(_reply_of(made.outcome, "tool"))
         else:
             result = await begun[1]()
-        asked.result = Message("tool", (structs.replace(result, id=call.id, name=call.name),))
-        return asked.result
+        made.result = Message("tool", (structs.replace(result, id=call.id, name=call.name),))
+        return made.result
 
     async def _listed(self, question: Mapping[str, Any], carry_out: CarryOut) -> ToolResult:
         # The same for all items.

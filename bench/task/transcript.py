@@ -195,7 +195,7 @@ class AskedCall(Struct):
         return "unanswered" if self.outcome is None else self.outcome.status
 
 
-def transcript_of(asked: Iterable[AskedCall]) -> Transcript:
+def transcript_of(calls: Iterable[AskedCall]) -> Transcript:
     """Returns the transcript of an item's calls, in the order in which they were begun."""
     messages: list[TranscriptMessage] = []
     places: dict[tuple[int | None, str, str | int], int] = {}
@@ -215,8 +215,8 @@ def transcript_of(asked: Iterable[AskedCall]) -> Transcript:
             messages.append(TranscriptMessage(message.role, content_json(message), after))
         return places[name]
 
-    calls = []
-    for each in asked:
+    written = []
+    for each in calls:
         call, outcome, kind = each.call, each.outcome or _UNANSWERED, dict[str, Any]()
         reply = outcome.reply
         if isinstance(call, ToolCall):
@@ -249,8 +249,8 @@ def transcript_of(asked: Iterable[AskedCall]) -> Transcript:
             served=None if reply is None else reply.served,
             **kind,
         )
-        calls.append(made)
-    return Transcript(messages=tuple(messages), calls=tuple(calls))
+        written.append(made)
+    return Transcript(messages=tuple(messages), calls=tuple(written))
 
 
 def _text(content: str | list[Any]) -> str:
