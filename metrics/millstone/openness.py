@@ -47,9 +47,11 @@ class Moves:
     differs from that of the baseline's, `pro`: by how much the pro share does, from 0 to 1. `answered`: whether it has
     answers.
 
-    `is_scored`: whether an issue has a score: its baseline and at least one other case have answers.
+    `shares[..., issue, case, stance]` has the baseline too. `is_scored`: whether an issue has a score: its baseline and
+    at least one other case have answers.
     """
 
+    shares: Shares
     flips: Flags
     to_other: Flags
     own: Shares
@@ -80,6 +82,7 @@ def moves_in(counts: Counts) -> Moves:
 
     answered = totals > 0
     return Moves(
+        shares=shares,
         flips=stances[..., 1:] != stances[..., :1],
         to_other=stances[..., 1:] == STANCES.index("other"),
         own=np.abs(stance_shares[..., 1:] - stance_shares[..., :1]),
