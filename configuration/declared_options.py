@@ -287,6 +287,17 @@ def kept_of(options: Struct) -> dict[str, Any]:
     return {name: fields[name] for name in options.__struct_fields__}
 
 
+def specified(options: Struct, struct: type[Struct], first: Collection[str]) -> dict[str, Any]:
+    """Returns those of the options that are fields of `struct`, as a specification has them: the `first` ones always, a
+    later one only if it is not the default, so that runs that began without it go on."""
+    values_by_name = {each.name: (getattr(options, each.name), each.default) for each in structs.fields(struct)}
+    return {
+        name: msgspec.to_builtins(value)
+        for name, (value, default) in values_by_name.items()
+        if name in first or value != default
+    }
+
+
 def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
     """Returns the struct from the values in a manifest. Missing fields have their defaults, unknown ones are ignored.
     Raises TypeError if the values don't fit."""

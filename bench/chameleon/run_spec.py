@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import convert, field, structs, to_builtins
+from msgspec import convert, field, to_builtins
 
+from ...configuration.declared_options import specified
 from ...engine.pairs import Pair
 from ...metrics.chameleon.readings import Readings
 from ..evaluation.door.treatments import as_list, pairs_in
@@ -19,8 +20,7 @@ from .options import TURNS, PromptOptions
 from .order import KINDS_VERSION
 from .prompts import PROMPT_VERSION
 
-# A later option is written only if it is not the default, so that runs that have begun go on.
-_ALWAYS = frozenset(("turns", "pages", "order", "seed", "judge_prompt", "page_tokens", "max_tokens"))
+_FIRST = frozenset(("turns", "pages", "order", "seed", "judge_prompt", "page_tokens", "max_tokens"))
 TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
 
 
@@ -70,17 +70,12 @@ def specification(
     """Returns the values that decide prompts and answers, and the readings of the run's own scores. `data` is the
     digest of the data set, `turns` has the number of each conversation's turns, `endpoints` each lane's address as used
     in the cache keys of its calls."""
-    options = {
-        option.name: to_builtins(value)
-        for option in structs.fields(PromptOptions)
-        if (value := getattr(spec, option.name)) != option.default or option.name in _ALWAYS
-    }
     return {
         "benchmark": "chameleon",
         "data": data,
         "conversations": list(turns),
         "turns_each": list(turns.values()),
-        **options,
+        **specified(spec, PromptOptions, _FIRST),
         "seed": spec.seed if spec.order == "shuffled" else None,
         "kinds_version": KINDS_VERSION if spec.order == "grouped" else None,
         "pairs": [as_list(pair) for pair in spec.pairs],

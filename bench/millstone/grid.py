@@ -13,11 +13,13 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
+from ...configuration.declared_options import read_kept, specified
 from ...engine.pairs import Pair
 from ..evaluation.door.item import Item
 from .dataset import IssueDataset
 from .draws import DRAW_VERSION, Draw, Shape, draw, is_list_drawn, list_of, seeds
-from .issue import PARAPHRASES, Issue, Side
+from .issue import Issue, Side
+from .options import GridOptions
 from .prompts import (
     PROMPT_VERSION,
     Citations,
@@ -31,7 +33,8 @@ from .prompts import (
 
 Protocol = Literal["paper", "released"]
 
-TRIALS = 15
+_FIRST = ("protocol", "templates", "trials")
+_WHOLE = GridOptions()
 
 
 class Config(Struct, frozen=True):
@@ -113,27 +116,20 @@ class Grid:
     """The prompts of one protocol over one data set, ordered by issue, template, configuration and trial: the first
     `templates` wordings of each question, and `trials` prompts of each configuration."""
 
-    def __init__(
-        self,
-        dataset: IssueDataset,
-        protocol: Protocol = "paper",
-        templates: int = PARAPHRASES,
-        trials: int = TRIALS,
-    ) -> None:
+    def __init__(self, dataset: IssueDataset, options: GridOptions = _WHOLE) -> None:
         self.dataset = dataset
-        self.protocol = protocol
-        self.templates = templates
-        self.trials = trials
+        self.options = options
+        self.templates, self.trials = options.templates, options.trials
         # The authors' script lets an argument repeat the citations of those before it.
-        self.citations: Citations = "cumulative" if protocol == "released" else "own"
-        self.configs = CONFIGS[protocol]
+        self.citations: Citations = "cumulative" if options.protocol == "released" else "own"
+        self.configs = CONFIGS[options.protocol]
 
     def __len__(self) -> int:
         return len(self.dataset.issues) * self.templates * len(self.configs) * self.trials
 
     def __repr__(self) -> str:
         return (
-            f"<Grid [{self.protocol}: {len(self.dataset.issues)} issues x {self.templates} templates"
+            f"<Grid [{self.options.protocol}: {len(self.dataset.issues)} issues x {self.templates} templates"
             f" x {len(self.configs)} configurations x {self.trials} trials = {len(self):,} prompts]>"
         )
 
@@ -223,9 +219,7 @@ class Grid:
         return {
             "data": self.dataset.digest,
             "issues": [issue.id for issue in self.dataset.issues],
-            "protocol": self.protocol,
-            "templates": self.templates,
-            "trials": self.trials,
+            **specified(self.options, GridOptions, _FIRST),
             "citations": self.citations,
             "prompt_version": PROMPT_VERSION,
             "draw_version": DRAW_VERSION,
@@ -256,7 +250,7 @@ def grid_of(specification: Mapping[str, Any], dataset: IssueDataset) -> Grid | N
     of it."""
     ids = set(specification["issues"])
     chosen = structs.replace(dataset, issues=tuple(issue for issue in dataset.issues if issue.id in ids))
-    grid = Grid(chosen, *(specification[name] for name in ("protocol", "templates", "trials")))
+    grid = Grid(chosen, read_kept(GridOptions, specification))
     is_same = all(specification.get(name) == value for name, value in grid.specification().items())
     return grid if is_same else None
 

@@ -11,20 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...configuration.declared_options import kept_of, read_kept
 from ...engine.pairs import Pair
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.treatments import pairs_in, treatments_in
 from .grid import default_max_tokens, limit_name
+from .options import GridOptions
 
-_FIELDS = {
-    "protocol": "protocol",
-    "templates": "templates",
-    "trials": "trials",
-    "citations": "citations",
-    "prompt_version": "prompt version",
-    "draw_version": "draw version",
-}
+_VERSIONS = ("citations", "prompt_version", "draw_version")
 _DIGITS = 12
 _UNKNOWN = {"how it was asked": "not known, as no manifest tells"}
 
@@ -64,7 +59,9 @@ def settings_of(manifest: Mapping[str, Any] | None, labels: str) -> dict[str, st
 
 
 def _fields(specification: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(specification.get(field, "not known")) for field, name in _FIELDS.items()}
+    values = kept_of(read_kept(GridOptions, specification))
+    values |= {field: specification.get(field, "not known") for field in _VERSIONS}
+    return {field.replace("_", " "): str(value) for field, value in values.items()}
 
 
 def _max_tokens(manifest: Mapping[str, Any], pair: Pair) -> str:

@@ -18,7 +18,27 @@ TITLE = "MillStone"
 PROMPTS = "the prompts of MillStone's grid"
 
 
-class Options(Struct, frozen=True):
+class GridOptions(Struct, frozen=True, kw_only=True):
+    """The options that a grid's prompts are made by, beside the data set. Each stands in the specification, and must be
+    the same in runs that are compared."""
+
+    protocol: Annotated[
+        Literal["paper", "released"],
+        Option(
+            metavar="NAME",
+            help="paper (default) or released: which argument configurations are asked; in released an argument "
+            "repeats the citations of those before it",
+        ),
+    ] = "paper"
+    templates: Annotated[
+        int, Option(WholeNumber("templates", 1, 6), "N", "wordings of each question, 1 to 6 (default: 6)")
+    ] = 6
+    trials: Annotated[
+        int, Option(WholeNumber("trials", 1, 10_000), "N", "repeats of each configuration (default: 15)")
+    ] = 15
+
+
+class Options(GridOptions, frozen=True):
     """The options of a run. `silence` changes no answer: it decides how the run's own scores are read."""
 
     model: Annotated[tuple[str, ...], MODEL]
@@ -41,14 +61,6 @@ class Options(Struct, frozen=True):
         ),
     ] = "unscored"
     dataset: Annotated[str | None, DATASET.by_default("12 issues")] = None
-    protocol: Annotated[
-        Literal["paper", "released"],
-        Option(
-            metavar="NAME",
-            help="paper (default) or released: which argument configurations are asked; in released an argument "
-            "repeats the citations of those before it",
-        ),
-    ] = "paper"
     issues: Annotated[
         str,
         Option(
@@ -59,12 +71,6 @@ class Options(Struct, frozen=True):
         ),
     ] = "all"
     limit: Annotated[int | None, Option(WholeNumber("issues"), "N", "only the first N of these issues")] = None
-    templates: Annotated[
-        int, Option(WholeNumber("templates", 1, 6), "N", "wordings of each question, 1 to 6 (default: 6)")
-    ] = 6
-    trials: Annotated[
-        int, Option(WholeNumber("trials", 1, 10_000), "N", "repeats of each configuration (default: 15)")
-    ] = 15
     read: Annotated[Literal["unscored", "literal"] | None, READ] = None
     fix_orientation: Annotated[
         bool, Option(help="where an orientation label and its paraphrase's wording disagree, follow the wording")

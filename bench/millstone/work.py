@@ -62,7 +62,7 @@ class GridItems(ItemSet):
         labels = compared(select(loaded, run.issues, run.limit), range(1, run.templates + 1))
         self.path = path
         self.labels = structs.replace(labels, is_corrected=run.fix_orientation)
-        self.grid = Grid(dataset, run.protocol, run.templates, run.trials)
+        self.grid = Grid(dataset, run)
         self.lines = len(self.grid)
         self.digest = dataset.digest
         self.notes = tuple(_notes(run, path, loaded))

@@ -74,10 +74,11 @@ def test_a_run_whose_cache_can_not_be_opened_was_not_killed(provider: Provider, 
 def test_no_prompt_is_received_more_often_than_the_grid_holds_it(provider: Provider, tmp_path: Path) -> None:
     from millstream.bench.millstone.dataset import load, select
     from millstream.bench.millstone.grid import Grid
+    from millstream.bench.millstone.options import GridOptions
     from millstream.bench.millstone.work import SAMPLE
 
     assert run_command(tmp_path, *command(provider)).code == 0
-    grid = Grid(select(load(SAMPLE), limit=2), templates=2, trials=3)
+    grid = Grid(select(load(SAMPLE), limit=2), GridOptions(templates=2, trials=3))
     wanted = Counter(sha256(item.prompt.encode()).hexdigest() for item in grid)
     assert provider.received() == wanted
 

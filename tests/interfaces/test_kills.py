@@ -19,6 +19,7 @@ from torture import SEED, record, times
 
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
+from millstream.bench.millstone.options import GridOptions
 from millstream.bench.millstone.work import SAMPLE
 
 pytestmark = pytest.mark.needs_benchmark("millstone")
@@ -66,7 +67,7 @@ def test_random_kills_lose_nothing_double_nothing_and_pay_twice_for_nothing_but_
     ids = ids_of(tmp_path / "run")
     assert len(ids) == len(set(ids)) == PROMPTS
     assert finish(start(tmp_path, "verify", "run")).code == 0
-    grid = Grid(select(load(SAMPLE), limit=2), templates=6, trials=TRIALS)
+    grid = Grid(select(load(SAMPLE), limit=2), GridOptions(templates=6, trials=TRIALS))
     wanted = Counter(sha256(item.prompt.encode()).hexdigest() for item in grid)
     beyond = provider.received() - wanted
     assert sum(beyond.values()) <= killed * CONCURRENCY

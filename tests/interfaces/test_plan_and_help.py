@@ -14,6 +14,7 @@ from command_line import COMMAND, SMALL, SMALL_PROMPTS, SMALL_RUN, CommandLine, 
 import millstream
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
+from millstream.bench.millstone.options import GridOptions
 from millstream.bench.millstone.work import SAMPLE
 from millstream.interfaces.cli.command import VERBS
 
@@ -28,7 +29,7 @@ def test_a_plan_counts_prompts_tokens_cost_and_time_and_sends_nothing(
     done = cli(*PLAN, "--rpm", "11", "--base-url", provider.base_url, "--json")
     assert done.code == 0, done.err
     (run,) = json.loads(done.out)["runs"]
-    chars = sum(len(item.prompt) for item in Grid(select(load(SAMPLE), limit=1), templates=1, trials=2))
+    chars = sum(len(item.prompt) for item in Grid(select(load(SAMPLE), limit=1), GridOptions(templates=1, trials=2)))
     tokens = round(2 * chars / 4)
     priced, unpriced = run["lanes"]
     assert run["prompts"] == 4 * SMALL_PROMPTS

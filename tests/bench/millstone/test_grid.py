@@ -20,6 +20,7 @@ from millstream.bench.millstone.grid import (
     default_max_tokens,
     longest_prompt,
 )
+from millstream.bench.millstone.options import GridOptions
 from millstream.bench.millstone.prompts import Lengths
 from millstream.engine.pairs import Pair
 from millstream.fixtures import full_size
@@ -55,20 +56,20 @@ def test_the_paper_protocol_has_eleven_configurations_with_draws_of_their_own() 
 
 
 def test_the_released_protocol_has_one_baseline_and_two_wrappings_of_five_cases() -> None:
-    names = [config.name for config in Grid(IssueDataset("none", "", "", ()), "released").configs]
+    names = [config.name for config in Grid(IssueDataset("none", "", "", ()), GridOptions(protocol="released")).configs]
     assert names == ["baseline-1", *(f"{case}-{wrapping}" for case in ARGUMENT_CASES for wrapping in (1, 2))]
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 def test_the_full_set_gives_105930_prompts_with_unique_ids(full: IssueDataset, protocol: Protocol) -> None:
-    grid = Grid(full, protocol)
+    grid = Grid(full, GridOptions(protocol=protocol))
     assert len(grid) == 105_930
     assert len(set(grid.ids())) == sum(1 for _ in grid.ids()) == 105_930
-    assert len(Grid(select(full, "controversial"), protocol)) == 9_900
+    assert len(Grid(select(full, "controversial"), GridOptions(protocol=protocol))) == 9_900
 
 
 def test_items_come_by_issue_template_configuration_and_trial(tiny: IssueDataset) -> None:
-    grid = Grid(tiny, templates=2, trials=3)
+    grid = Grid(tiny, GridOptions(templates=2, trials=3))
     expected = [
         f"{issue}/{template}/{config.name}/{trial}"
         for issue in ("bells", "tea")
@@ -122,7 +123,7 @@ def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: 
 def test_every_prompt_is_what_a_second_implementation_writes(
     tiny: IssueDataset, tiny_content: dict[str, Content], protocol: Protocol
 ) -> None:
-    for item in Grid(tiny, protocol, trials=4):
+    for item in Grid(tiny, GridOptions(protocol=protocol, trials=4)):
         assert item.prompt == second_prompt(tiny_content[item.issue], item, tiny.draw_digest, protocol)
 
 
@@ -136,14 +137,14 @@ def test_every_prompt_is_what_a_second_implementation_writes(
 def test_the_prompts_of_a_fixed_set_are_pinned(tiny: IssueDataset, protocol: Protocol, expected: str) -> None:
     # A change here is a change of what is measured: it needs a new prompt or draw version, and empties old caches.
     hash_ = hashlib.sha256()
-    for item in Grid(tiny, protocol):
+    for item in Grid(tiny, GridOptions(protocol=protocol)):
         hash_.update(f"{item.id}\0{item.sample}\0{item.prompt}\0".encode())
     assert hash_.hexdigest() == expected
 
 
 def test_arguments_are_named_in_the_order_shown(tiny: IssueDataset) -> None:
     texts = {(issue.id, entry.id): entry.text for issue in tiny.issues for entry in issue.arguments}
-    for item in Grid(tiny, trials=3):
+    for item in Grid(tiny, GridOptions(trials=3)):
         places = [item.prompt.index(texts[item.issue, argument]) for argument in item.arguments]
         assert places == sorted(places)
         assert len(places) == sum(text in item.prompt for (issue, _), text in texts.items() if issue == item.issue)
@@ -151,7 +152,7 @@ def test_arguments_are_named_in_the_order_shown(tiny: IssueDataset) -> None:
 
 def test_each_configuration_shows_the_sides_that_its_name_says(tiny: IssueDataset) -> None:
     shown: dict[tuple[str, str], set[tuple[int, int]]] = {}
-    for item in Grid(tiny, trials=2):
+    for item in Grid(tiny, GridOptions(trials=2)):
         sides = Counter(argument.split("-")[0] for argument in item.arguments)
         shown.setdefault((item.issue, item.config.rstrip("-1234")), set()).add((sides["pro"], sides["con"]))
     assert shown == {
@@ -171,7 +172,7 @@ def test_each_configuration_shows_the_sides_that_its_name_says(tiny: IssueDatase
 
 
 def test_orientation_is_the_templates_own(tiny: IssueDataset) -> None:
-    assert {(item.template, item.orientation) for item in Grid(tiny, trials=1)} == {
+    assert {(item.template, item.orientation) for item in Grid(tiny, GridOptions(trials=1))} == {
         (1, "pro"), (2, "pro"), (3, "pro"), (4, "con"), (5, "con"), (6, "con"),
     }  # fmt: skip
 
@@ -179,7 +180,7 @@ def test_orientation_is_the_templates_own(tiny: IssueDataset) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_sample_is_the_rank_among_identical_prompts(tiny: IssueDataset, protocol: Protocol) -> None:
     seen: Counter[str] = Counter()
-    for item in Grid(tiny, protocol):
+    for item in Grid(tiny, GridOptions(protocol=protocol)):
         assert item.sample == seen[item.prompt]
         seen[item.prompt] += 1
     assert max(seen.values()) > 3  # a baseline has four prompts for fifteen trials
@@ -203,7 +204,7 @@ def test_equal_texts_of_different_arguments_make_identical_prompts(
     tiny_content: dict[str, Content], write: Write
 ) -> None:
     tiny_content["tea"]["pros"] = ["Tea is calm [1]."] * 2
-    items = [item for item in Grid(load(write(tiny_content)), trials=40) if item.config == "one-sided-pro"]
+    items = [item for item in Grid(load(write(tiny_content)), GridOptions(trials=40)) if item.config == "one-sided-pro"]
     seen: dict[str, set[tuple[str, ...]]] = {}
     for item in items:
         if item.issue == "tea":
@@ -214,10 +215,10 @@ def test_equal_texts_of_different_arguments_make_identical_prompts(
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 def test_skipping_changes_neither_prompts_nor_ranks(tiny: IssueDataset, protocol: Protocol) -> None:
-    everything = list(Grid(tiny, protocol))
+    everything = list(Grid(tiny, GridOptions(protocol=protocol)))
     done = {item.id for index, item in enumerate(everything) if index < 700 or index % 3}
     rest = [item for item in everything if item.id not in done]
-    assert list(Grid(tiny, protocol).items(skip=done.__contains__)) == rest
+    assert list(Grid(tiny, GridOptions(protocol=protocol)).items(skip=done.__contains__)) == rest
 
 
 def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: IssueDataset) -> None:
@@ -225,10 +226,10 @@ def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: IssueData
         return {(item.prompt, item.sample) for item in grid}
 
     whole = asked(Grid(select(full, "golf,milk")))
-    assert asked(Grid(select(full, "all", limit=1), trials=2)) <= asked(Grid(select(full, "all", limit=2)))
+    assert asked(Grid(select(full, "all", limit=1), GridOptions(trials=2))) <= asked(Grid(select(full, "all", limit=2)))
     assert asked(Grid(select(full, "milk"))) < whole
-    assert asked(Grid(select(full, "golf,milk"), templates=2)) < whole
-    assert asked(Grid(select(full, "golf,milk"), trials=4)) < whole
+    assert asked(Grid(select(full, "golf,milk"), GridOptions(templates=2))) < whole
+    assert asked(Grid(select(full, "golf,milk"), GridOptions(trials=4))) < whole
 
 
 def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_asked(tiny: IssueDataset) -> None:
@@ -244,7 +245,7 @@ def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_a
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
 def test_spread_items_are_the_same_items_with_one_of_each_issue_first(protocol: Protocol) -> None:
-    grid = Grid(load(SAMPLE), protocol, templates=2, trials=3)
+    grid = Grid(load(SAMPLE), GridOptions(protocol=protocol, templates=2, trials=3))
     issues = [issue.id for issue in grid.dataset.issues]
     done = {item_id for item_id in grid.ids() if item_id.startswith(f"{issues[0]}/1/")}
     plain = list(grid.items(done.__contains__))
@@ -260,7 +261,7 @@ def test_spread_items_are_the_same_items_with_one_of_each_issue_first(protocol: 
 
 def test_issues_that_could_share_a_prompt_keep_their_order(tiny_content: dict[str, Content], write: Write) -> None:
     """The rank of a prompt that stands twice in the grid depends on all that come before it."""
-    grid = Grid(load(write({"a": tiny_content["tea"], "b": tiny_content["tea"]})), trials=2)
+    grid = Grid(load(write({"a": tiny_content["tea"], "b": tiny_content["tea"]})), GridOptions(trials=2))
     assert list(grid.spread_first(20, lambda item_id: False)) == list(grid)
 
 
@@ -302,7 +303,7 @@ def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> No
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_longest_prompt_is_exact_and_the_total_nearly(tiny: IssueDataset, protocol: Protocol) -> None:
     for dataset in (tiny, load(SAMPLE)):
-        grid = Grid(dataset, protocol, trials=4)
+        grid = Grid(dataset, GridOptions(protocol=protocol, trials=4))
         lengths = {item.id: len(item.prompt) for item in grid}
         longest, longest_id = longest_prompt(grid)
         assert longest == max(lengths.values()) == lengths[longest_id]
@@ -311,7 +312,7 @@ def test_the_longest_prompt_is_exact_and_the_total_nearly(tiny: IssueDataset, pr
 
 
 def test_the_specification_names_whatever_decides_the_prompts(tiny: IssueDataset) -> None:
-    grid = Grid(select(tiny, "tea"), "released", templates=2, trials=3)
+    grid = Grid(select(tiny, "tea"), GridOptions(protocol="released", templates=2, trials=3))
     assert grid.specification() == {
         "data": tiny.digest,
         "issues": ["tea"],

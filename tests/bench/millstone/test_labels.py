@@ -18,6 +18,7 @@ from millstream.bench.millstone.labels import (
     corrected,
     labels_used,
 )
+from millstream.bench.millstone.options import GridOptions
 from millstream.fixtures import full_size
 
 SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
@@ -98,7 +99,7 @@ def test_a_wording_that_does_not_say_which_side_a_is_is_told_and_its_label_kept(
 
 def test_corrected_labels_change_no_prompt_no_rank_and_no_id() -> None:
     dataset = data_set(a=issue("pppppp"), b=issue("pppccc", topic="trams"))
-    given, right = (Grid(each, trials=2) for each in (dataset, corrected(dataset)))
+    given, right = (Grid(each, GridOptions(trials=2)) for each in (dataset, corrected(dataset)))
     items = list(zip(given, right, strict=True))
     assert all((one.id, one.prompt, one.sample) == (other.id, other.prompt, other.sample) for one, other in items)
     changed = {(one.issue, one.template) for one, other in items if one.orientation != other.orientation}

@@ -9,8 +9,8 @@ from millstream.bench.millstone.options import Options, Readings
 
 MILLSTONE = declarations()["millstone"]
 FLAGS = {
-    "run": "model temperature reasoning-effort max-tokens dataset stance silence protocol issues limit "
-    "templates trials read fix-orientation",
+    "run": "model temperature reasoning-effort max-tokens dataset stance silence issues limit read fix-orientation "
+    "protocol templates trials",
     "score": "stance silence read fix-orientation",
     "report": "stance silence read fix-orientation",
 }

@@ -8,6 +8,7 @@ from answered_run import calls, row
 
 from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid
+from millstream.bench.millstone.options import GridOptions
 from millstream.bench.millstone.records import RecordError, read, record
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.pairs import Pair
@@ -115,7 +116,9 @@ def test_truncated_is_a_finish_for_length(call: Call) -> None:
 
 
 def test_what_is_written_is_read_back_the_same(tiny: IssueDataset) -> None:
-    outcomes = [answered(call, "\u2028 <<B>> \x00") for call in calls(Grid(tiny, trials=1), Pair("sim/x", None))]
+    outcomes = [
+        answered(call, "\u2028 <<B>> \x00") for call in calls(Grid(tiny, GridOptions(trials=1)), Pair("sim/x", None))
+    ]
     outcomes.append(Outcome(outcomes[0].call, failure=Failure("empty", "no choices")))
     outcomes.append(answered(outcomes[1].call, "caf\ufffd", raw=b"caf\xe9"))
     written = [record(outcome, "paper") for outcome in outcomes]

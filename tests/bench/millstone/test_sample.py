@@ -9,13 +9,14 @@ from msgspec import structs
 
 from millstream.bench.millstone.dataset import IssueDataset, load
 from millstream.bench.millstone.grid import Grid
+from millstream.bench.millstone.options import GridOptions
 from millstream.bench.millstone.sample import sample_ids
 from millstream.bench.millstone.work import SAMPLE
 
 
 @pytest.fixture(scope="module")
 def grid() -> Grid:
-    return Grid(load(SAMPLE), templates=5, trials=4)
+    return Grid(load(SAMPLE), GridOptions(templates=5, trials=4))
 
 
 def counts(ids: list[str], part: int) -> Counter[str]:
@@ -46,7 +47,7 @@ def test_each_beginning_is_the_smaller_sample(grid: Grid) -> None:
 
 @pytest.mark.parametrize("more", [0, 1, 1_000_000])
 def test_a_sample_as_large_as_the_grid_or_larger_is_the_grid(tiny: IssueDataset, more: int) -> None:
-    grid = Grid(tiny, "released", templates=2, trials=3)
+    grid = Grid(tiny, GridOptions(protocol="released", templates=2, trials=3))
     ids = sample_ids(grid, len(grid) + more)
     assert sorted(ids) == sorted(grid.ids()) and ids != list(grid.ids())
 
@@ -66,9 +67,9 @@ def test_every_item_is_as_likely_as_any_other(tiny: IssueDataset) -> None:
     draws, size = 4_000, 5
     seen: Counter[str] = Counter()
     for number in range(draws):
-        grid = Grid(structs.replace(tiny, draw_digest=str(number)), templates=2, trials=2)
+        grid = Grid(structs.replace(tiny, draw_digest=str(number)), GridOptions(templates=2, trials=2))
         seen.update(sample_ids(grid, size))
-    ids = list(Grid(tiny, templates=2, trials=2).ids())
+    ids = list(Grid(tiny, GridOptions(templates=2, trials=2)).ids())
     expected = draws * size / len(ids)
     assert sum((seen[item_id] - expected) ** 2 / expected for item_id in ids) < 1.6 * len(ids)
 

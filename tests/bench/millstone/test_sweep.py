@@ -15,7 +15,7 @@ from millstream.bench.evaluation.door.item_line import StepTotals
 from millstream.bench.evaluation.running.recount import recount
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
-from millstream.bench.millstone.options import Options
+from millstream.bench.millstone.options import GridOptions, Options
 from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.work import SAMPLE
 from millstream.engine.call import Failure, Outcome, Reply, Usage
@@ -39,7 +39,7 @@ def journals() -> dict[str, list[bytes]]:
     """Lines of a run of whose calls some were refused and some failed."""
     random, lines = Random(7), dict[str, list[bytes]](records=[], failures=[])
     for pair in ASKED:
-        for call in calls(Grid(select(load(SAMPLE), limit=1), templates=1, trials=3), pair):
+        for call in calls(Grid(select(load(SAMPLE), limit=1), GridOptions(templates=1, trials=3)), pair):
             number = random.randrange(1_000)
             outcome = Outcome(call, Reply(TEXTS[number % 4], Usage(100, 4)), key="k", attempts=1, cost=0.25)
             if number % 10 == 0:
