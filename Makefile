@@ -1,5 +1,6 @@
 # Every target sets up what it needs in .venv by itself; once that is done it costs a few milliseconds.
-# Two levels: `run` installs requirements.txt alone, the others requirements-dev.txt: the same versions, and the tools.
+# Three levels: `run` installs requirements.txt alone, `site` requirements-docs.txt, the others requirements-dev.txt: the
+# same versions, and the tools.
 # The program is used in place: a .pth file in .venv points at .types, whose link `millstream` is this folder.
 
 # -P: the current folder never stands in for an installed module.
@@ -16,7 +17,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test long quick durations check format reference pictures site coverage bench rivals gateway load conversations conversations-full torture reliability mutation intervals pages extraction wheel release sbom without lock runtime tools
+.PHONY: help run test long quick durations check format reference pictures site coverage bench rivals gateway load conversations conversations-full torture reliability mutation intervals pages extraction wheel release sbom without lock runtime docs tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -71,7 +72,7 @@ pictures: tools ## the pictures of the README: a recorded terminal and a report 
 reference: tools ## docs/reference.md: every public name, from the documentation in the source
 	@$(PY) .ci/reference.py
 
-site: tools ## the site in build/site, from docs/, README and the parsers; a dead link fails it
+site: docs ## the site in build/site, from docs/, README and the parsers; a dead link fails it
 	@$(PY) .ci/site.py
 
 covered = COVERAGE_FILE=build/coverage PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
@@ -150,9 +151,14 @@ without: tools ## everything but one benchmark, whose rooms are taken away: BENC
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt
 	$(LOCK) --group dev --constraints requirements.txt --output-file requirements-dev.txt
+	$(LOCK) --group docs --constraints requirements-dev.txt --output-file requirements-docs.txt
 
 runtime:
 	$(if $(call stale,run,requirements.txt),$(call install,run,requirements.txt))
+
+# What the site needs, a tenth of all tools; where these are there already, nothing.
+docs:
+	$(if $(and $(call stale,docs,requirements-docs.txt),$(call stale,dev,requirements-dev.txt)),$(call install,docs,requirements-docs.txt))
 
 tools:
 	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))

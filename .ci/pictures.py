@@ -30,8 +30,8 @@ PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, ROWS = 100, 40
 WIDTH, HEIGHT = 1100, 860
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# Of the ends of a terminal's lines, and of sequences that move the cursor: the last state of a line is shown.
-_MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKhlsu]")
+# What moves a terminal's cursor or erases, of all that our displays write.
+_MOVES = re.compile(r"(\n|\r|\x1b\[\d*A|\x1b\[[JK])")
 
 
 def main() -> None:
@@ -123,12 +123,8 @@ def recorded(command: list[str], home: Path) -> str:
 
 
 def write_terminal(title: str, output: str) -> None:
-    """Draws the last lines of a recorded terminal, without the lines that were drawn over."""
-    lines: list[str] = []
-    for line in output.replace("\r\n", "\n").split("\n"):
-        last = _MOVES.sub("", line).split("\r")[-1].rstrip()
-        if last and (not lines or lines[-1] != last):
-            lines.append(last)
+    """Draws the last lines of a recorded terminal."""
+    lines = [line for line in left_on_screen(output) if line.strip()]
     with open(os.devnull, "w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
         console.print(Text("$ ", "green") + Text(title, "bold"))
@@ -138,6 +134,26 @@ def write_terminal(title: str, output: str) -> None:
     # Fonts are the reader's: a picture asks no server for one.
     svg = re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL)
     (PICTURES / "terminal.svg").write_text(svg.replace("Fira Code, monospace", "monospace"))
+
+
+def left_on_screen(output: str) -> list[str]:
+    """Returns the lines of a terminal as they stand at the end: what was drawn over is gone."""
+    lines, row, is_fresh = [""], 0, True
+    for part in _MOVES.split(output):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+            is_fresh = True
+        elif part == "\r":
+            is_fresh = True
+        elif part.endswith("A") and part.startswith("\x1b["):
+            row, is_fresh = max(0, row - int(part[2:-1] or 1)), True
+        elif part == "\x1b[J":
+            lines = [*lines[:row], "" if is_fresh else lines[row]]
+        elif part and part != "\x1b[K":
+            lines[row] = part if is_fresh else lines[row] + part
+            is_fresh = False
+    return lines
 
 
 def photograph(report: Path, chromium: str) -> None:

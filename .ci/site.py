@@ -41,12 +41,42 @@ SETTINGS = {
     "html_theme_options": {"navigation_with_keys": True},
     "html_copy_source": False,
     "html_show_sphinx": False,
+    "html_show_copyright": False,
+    "html_css_files": ["code.css"],
+    "html_js_files": ["code.js"],
     "extensions": ["myst_parser"],
     # Every heading of a page can be linked to, as on the pages in the repository.
     "myst_heading_anchors": 4,
     # Code in a language that has no colours, such as CSV, stands as it is.
     "suppress_warnings": ["misc.highlighting_failure"],
 }
+# Code is folded where it is too wide, so that all of it is seen, on paper too, and copied as it was written.
+STYLE = """div.highlight { position: relative }
+div.highlight pre { white-space: pre-wrap; overflow-wrap: anywhere; padding-right: 4.5rem }
+div.highlight button { position: absolute; top: .4rem; right: .4rem; font: inherit; font-size: .75rem; cursor: pointer;
+  color: inherit; background: var(--color-background-secondary); border: 1px solid currentColor; border-radius: .25rem }
+@media print { div.highlight button { display: none } }
+"""
+SCRIPT = """for (const block of document.querySelectorAll("div.highlight")) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+  button.addEventListener("click", async () => {
+    const text = block.querySelector("pre").textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // A page that was opened as a file may not write to the clipboard in every browser.
+      const area = Object.assign(document.createElement("textarea"), { value: text });
+      block.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  block.append(button);
+}
+"""
 _LINK = re.compile(r"(\]\(|(?:src|srcset)=\")([^)\"#:]+)(?=[#)\"])")
 
 
@@ -57,7 +87,12 @@ def build(root: Path, site: Path) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     _write_sources(root, sources)
     # Pictures that stand in HTML are copied as they are.
-    settings = {**SETTINGS, "html_extra_path": [str(sources / "extra")], "exclude_patterns": ["extra", ".doctrees"]}
+    settings = {
+        **SETTINGS,
+        "html_extra_path": [str(sources / "extra")],
+        "html_static_path": [str(sources / "static")],
+        "exclude_patterns": ["extra", "static", ".doctrees"],
+    }
     application = Sphinx(
         srcdir=sources,
         confdir=None,
@@ -81,6 +116,9 @@ def _write_sources(root: Path, folder: Path) -> None:
     for name in FILES:
         shutil.copy(root / name, folder / name)
     shutil.copytree(folder / "pictures", folder / "extra" / "pictures")
+    (folder / "static").mkdir()
+    (folder / "static" / "code.css").write_text(STYLE, "utf-8")
+    (folder / "static" / "code.js").write_text(SCRIPT, "utf-8")
     for page in folder.glob("*.md"):
         base = "" if page.name in PAGES.values() else "docs"
         page.write_text(_with_links_within(page.read_text("utf-8"), base), "utf-8")

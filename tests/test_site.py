@@ -32,6 +32,12 @@ def test_the_site_has_every_page_and_verb_and_no_fault(tmp_path: Path) -> None:
     assert {page.stem for page in (ROOT / "docs").glob("*.md")} <= listed <= pages
     reference = re.sub(r"</?span[^>]*>", "", (site / "command-line.html").read_text("utf-8"))
     assert [verb for verb in VERBS if f">millstream {verb}<" not in reference] == []
+    start = (site / "start.html").read_text("utf-8")
+    assert "code.css" in start and "code.js" in start and "Copyright" not in start
+    assert (
+        "pre-wrap" in (site / "_static" / "code.css").read_text()
+        and "clipboard" in (site / "_static" / "code.js").read_text()
+    )
     pictures = re.findall(r'(?:src|srcset)="([^":]+\.(?:png|svg))"', (site / "index.html").read_text("utf-8"))
     assert len(pictures) >= 3 and [picture for picture in pictures if not (site / picture).exists()] == []
 
