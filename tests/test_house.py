@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-LOCKS = ("requirements.txt", "requirements-dev.txt")
+LOCKS = ("requirements.txt", "requirements-docs.txt", "requirements-dev.txt")
 
 # Modules beyond 400 lines, each with its reason.
 LONG: dict[str, str] = {}
@@ -57,8 +57,10 @@ def test_a_lock_names_no_address_and_no_place(lock: str) -> None:
 def test_the_locks_hold_everything_that_the_project_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     runtime = project["project"]["dependencies"]
-    tools = project["dependency-groups"]["dev"] + project["build-system"]["requires"]
-    for lock, wanted in zip(LOCKS, (runtime, runtime + tools), strict=True):
+    docs, (included, *dev) = (project["dependency-groups"][name] for name in ("docs", "dev"))
+    assert included == {"include-group": "docs"}
+    tools = docs + dev + project["build-system"]["requires"]
+    for lock, wanted in zip(LOCKS, (runtime, runtime + docs, runtime + tools), strict=True):
         locked = pins(lock)
         for requirement in map(Requirement, wanted):
             version = locked.get(canonicalize_name(requirement.name), "0")
@@ -72,7 +74,8 @@ def test_nothing_is_installed_without_its_hash() -> None:
 
 
 def test_tools_and_program_are_locked_to_the_same_versions() -> None:
-    assert pins("requirements.txt").items() <= pins("requirements-dev.txt").items()
+    assert pins("requirements.txt").items() <= pins("requirements-docs.txt").items()
+    assert pins("requirements-docs.txt").items() <= pins("requirements-dev.txt").items()
 
 
 def test_no_file_names_a_place_on_somebodys_machine(tree: list[str]) -> None:
