@@ -40,6 +40,7 @@ def plain_line(view: RunView) -> str:
         f"{view.in_flight:,} in flight",
         _cached(view),
         *_money(view),
+        *([", ".join(_scores(view))] if view.scores else []),
         *([f"{clock(view.left_s)} left"] if view.left_s is not None and view.done < view.total else []),
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
         *_found(view),
@@ -81,6 +82,8 @@ def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[Pa
     if view.left_s is not None and view.done < view.total and not is_last:
         flow.append(TextPiece(f"{clock(view.left_s)} left", "strong"))
     lines += packed(flow, width)
+    if not is_last:
+        lines += packed([TextPiece(text) for text in _scores(view)], width)
     if view.waits and not is_last:
         waits = [TextPiece(_share(share), "faint") for share in view.waits[1:_WAITS_SHOWN]]
         lines += packed([TextPiece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)
@@ -132,6 +135,13 @@ def _money(view: RunView) -> list[str]:
     if view.expected is None or view.done >= view.total:
         return [dollars(view.spent)]
     return [f"{dollars(view.spent)} of ~{dollars(view.expected)}"]
+
+
+def _scores(view: RunView) -> list[str]:
+    """Returns the mean score so far, of each model if there are several."""
+    means = [(f"{printable(name)} ", mean) for name, mean in view.scores[:LANES_SHOWN]]
+    texts = [f"{name if len(view.scores) > 1 else ''}{mean:.3f}" for name, mean in means]
+    return [f"score so far: {texts[0]}", *texts[1:]] if texts else []
 
 
 def _troubles(view: RunView) -> list[str]:

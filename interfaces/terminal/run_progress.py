@@ -18,6 +18,7 @@ from ...engine.call import WEB
 from ...engine.events import Event, Kind
 from ...engine.lanes.growth import Found
 from ...engine.lanes.lane_queue import LaneQueue
+from ...engine.pairs import Pair
 from ...engine.prices import Price
 from ...engine.scheduler import Route
 from .bottleneck import CPU_FULL, LAG_FULL_S, LEASE, POLITENESS, RETRY, SHARED, LaneSpan, WaitShare, shares
@@ -53,7 +54,8 @@ class LaneView(Struct, frozen=True):
 class RunView(Struct, frozen=True):
     """A run at one look. `expected` (dollars) and `left_s` are None while nothing is known to compute them from;
     `spent` is in dollars, None if no model has a price. `item` is the word for what is counted, empty: calls; `calls`
-    are those that ended. Failed pages are counted apart, since a run goes on without them."""
+    are those that ended. Failed pages are counted apart, since a run goes on without them. `scores`: the mean score of
+    each pair's answers since the start of this process."""
 
     total: int
     done: int
@@ -73,6 +75,7 @@ class RunView(Struct, frozen=True):
     page_failures: Mapping[str, int] = MappingProxyType({})
     item: str = ""
     calls: int = 0
+    scores: tuple[tuple[str, float], ...] = ()
 
 
 class _Counts:
@@ -124,11 +127,20 @@ class RunProgress:
         self._lanes: dict[str, _Counts] = {}
         self._fresh: deque[tuple[int, int]] = deque([(0, 0)], maxlen=_LOOKS + 1)
         self._items = 0 if item else None
+        self._scores: dict[Pair, list[float]] = {}
         self._item_looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
 
     def item_ended(self) -> None:
         if self._items is not None:
             self._items += 1
+
+    def scored(self, pair: Pair, score: float) -> None:
+        """Adds the score of an answer."""
+        sums = self._scores.get(pair)
+        if sums is None:
+            sums = self._scores[pair] = [0.0, 0.0]
+        sums[0] += score
+        sums[1] += 1
 
     def hear(self, event: Event) -> None:
         counts = self._lanes.get(event.lane)
@@ -224,6 +236,7 @@ class RunProgress:
             page_failures=dict(self._lanes[WEB].failures) if WEB in self._lanes else {},
             item=self._item,
             calls=calls,
+            scores=tuple((str(pair), total / count) for pair, (total, count) in self._scores.items()),
         )
 
     def _lane_view(self, model: str, counts: _Counts) -> LaneView:

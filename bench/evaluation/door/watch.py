@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from ....engine.pairs import Pair
 from ....engine.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ class ItemProgress(Protocol):
 
     def item_ended(self) -> None:
         """Counts one more finished item; called only where items take several calls."""
+        ...
+
+    def scored(self, pair: Pair, score: float) -> None:
+        """Adds the score of a record that was written."""
         ...
 
 
@@ -43,6 +48,9 @@ class Watch(Protocol):
 
 class _NoView:
     def item_ended(self) -> None:
+        pass
+
+    def scored(self, pair: Pair, score: float) -> None:
         pass
 
 

@@ -228,7 +228,7 @@ async def _send(pilot: Pilot, watch: Watch) -> None:
         async with running(engine) as pilot.end:
             remark(_announced(engine, pilot))
             with watch(engine, few.total, 0, "" if pilot.is_of_calls else benchmark.unit) as progress:
-                pilot.end.stops = await send_items(few, engine, folder, FinishedItems({}, 0.0), progress.item_ended)
+                pilot.end.stops = await send_items(few, engine, folder, FinishedItems({}, 0.0), progress)
             # A lane that has stopped tells of no quota any more.
             lanes = [route.lane for route in engine.scheduler.routes.lasting.values()]
             pilot.quotas = {lane.lane.model: lane.quota for lane in lanes if lane.stopped is None}

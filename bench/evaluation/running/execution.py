@@ -170,7 +170,7 @@ async def _send(
             open_run = OpenRun(folder, prepared.lanes)
             with watch(engine, prepared.total, done.count(), item, open_run) as progress:
                 try:
-                    end.stops = await send_items(prepared, engine, folder, done, progress.item_ended)
+                    end.stops = await send_items(prepared, engine, folder, done, progress)
                 finally:
                     await benchmark.close()
     except BenchmarkDefect as defect:

@@ -6,7 +6,7 @@ Writes complete lines only, in the order of the steps. Errors of the benchmark's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
@@ -25,7 +25,14 @@ from .journals import encode
 Made = StepRecord | Coroutine[Any, Any, StepRecord]
 """What an item yields for a step: its record, or the work that makes it, which may take until the next step is made."""
 
+Scored = Callable[[Pair, float], None]
+"""What hears the score of each record that has a field `score`, with the pair that answered."""
+
 _Known = LocalFault | Stopped | StepFailed | BenchmarkDefect
+
+
+def unheard(pair: Pair, score: float) -> None:
+    """Hears a score, and does nothing."""
 
 
 class Write(Protocol):
@@ -38,9 +45,17 @@ class ItemRun:
     """One item that runs with one pair. `lines` are the journal lines of the steps that are done."""
 
     def __init__(
-        self, benchmark: ItemBenchmark[Any], write: Write, ask: Ask, item: Item, pair: Pair, lines: list[bytes]
+        self,
+        benchmark: ItemBenchmark[Any],
+        write: Write,
+        ask: Ask,
+        item: Item,
+        pair: Pair,
+        lines: list[bytes],
+        scored: Scored = unheard,
     ) -> None:
         self._benchmark = benchmark
+        self._scored = scored
         self._write_line = write
         self._ask = ask
         self._item = item
@@ -155,6 +170,8 @@ class ItemRun:
         place = StepPlace(self._item, step, self._pair)
         line = encode(record.as_written(place, self._ask.take(step)))
         self._write_line(line, is_failure=record.is_failure)
+        if isinstance(score := getattr(record, "score", None), int | float):
+            self._scored(self._pair, score)
 
     def _fail(self, error: StepFailed) -> None:
         place = StepPlace(self._item, error.step, self._pair)

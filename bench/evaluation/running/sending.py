@@ -14,8 +14,9 @@ from ..door.item import Item
 from ..door.judges import Judges
 from ..door.outside import Outside
 from ..door.prepared_run import PreparedRun
+from ..door.watch import ItemProgress
 from .call_items import CallSweep
-from .item_run import ItemRun
+from .item_run import ItemRun, Scored, unheard
 from .journals import OpenItems
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
 
@@ -39,17 +40,18 @@ def at_once_in(run: PreparedRun) -> int:
 
 
 async def send_items(
-    run: PreparedRun, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+    run: PreparedRun, engine: Engine, folder: RunFolder, done: FinishedItems, progress: ItemProgress
 ) -> list[Stop]:
     """Sends the items that are not done. Returns the stops that left items pending; raises LocalFault or
-    BenchmarkDefect once nothing is in flight. Calls `item_ended` after every line, where an item takes several
-    calls."""
+    BenchmarkDefect once nothing is in flight. Tells `progress` of every line where an item takes several calls, and of
+    every record's `score`."""
     benchmark, settings = run.benchmark, run.settings
     if benchmark.reads_pages and settings.mode not in ("replay", "strict"):
         # Checked before anything is paid for. A replay has its texts already.
         await engine.check_pages()
     if not benchmark.has_calls:
-        return await send_steps_of(run, engine, folder, done, item_ended, at_once_in(run), Judges(settings))
+        judges, ended = Judges(settings), progress.item_ended
+        return await send_steps_of(run, engine, folder, done, ended, at_once_in(run), judges, progress.scored)
     streams = {
         pair: (
             run.items.left(done.of(pair).__contains__, is_untried=pair.model not in done.answered),
@@ -57,7 +59,7 @@ async def send_items(
         )
         for pair in run.pairs
     }
-    return await CallSweep(benchmark, engine, folder, run.options).run(streams)
+    return await CallSweep(benchmark, engine, folder, run.options, progress.scored).run(streams)
 
 
 async def send_steps_of(
@@ -68,9 +70,11 @@ async def send_steps_of(
     line_written: Callable[[], None],
     at_once: int,
     judges: Judges,
+    scored: Scored = unheard,
 ) -> list[Stop]:
     """Sends items of several calls, `at_once` side by side. Returns the stops that left items pending; raises
-    LocalFault or BenchmarkDefect once nothing is in flight. Calls `line_written` after every line."""
+    LocalFault or BenchmarkDefect once nothing is in flight. Calls `line_written` after every line, and `scored` after
+    each that has a `score`."""
     benchmark, sweep = run.benchmark, StepSweep(engine, folder, line_written)
     open_items = OpenItems(folder, done, run.items.steps, benchmark.Line)
 
@@ -81,7 +85,7 @@ async def send_steps_of(
                 lines = open_items.lines_of(pair, item.id, item.line_ids())
                 if lines is not None:
                     ask = Ask(engine, benchmark.title, item, pair, run.options, judges, run.specification)
-                    yield ItemRun(benchmark, sweep.write, ask, item, pair, lines)
+                    yield ItemRun(benchmark, sweep.write, ask, item, pair, lines, scored)
         except (Exception, SystemExit) as error:
             raise defect_of(error, benchmark.title, None if item is None else item.id) from error
 

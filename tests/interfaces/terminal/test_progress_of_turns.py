@@ -12,6 +12,7 @@ from virtual_time import run_virtually
 from millstream.engine.attempts.money import CostBudget
 from millstream.engine.call import WEB, Call
 from millstream.engine.events import Event
+from millstream.engine.pairs import Pair
 from millstream.interfaces.terminal.progress_lines import last_line, plain_line, screen_lines
 from millstream.interfaces.terminal.run_progress import RunProgress, RunView
 
@@ -88,3 +89,16 @@ def test_quick_answers_between_two_looks_are_not_our_own_time(tmp_path: Path, cp
 
     waits = {share.reason: share.share for share in run_virtually(main()).waits}
     assert waits == ({"CPU": 1.0} if cpu_share > 0.9 else {})
+
+
+def test_the_mean_score_so_far_stands_in_the_progress_of_each_model_if_there_are_several() -> None:
+    headway = turns()
+    assert "score so far" not in plain_line(headway.look(1.0, 0.0, 0.0))
+    for score in (1.0, 0.0, 1.0, 1):
+        headway.scored(Pair(MODEL, None), score)
+    assert " | score so far: 0.750 | " in f"{plain_line(headway.look(2.0, 0.0, 0.0))} | "
+    headway.scored(Pair(MODEL, 1.0), 0.5)
+    view = headway.look(3.0, 0.0, 0.0)
+    assert "score so far: script/m 0.750, script/m @ 1 0.500" in plain_line(view)
+    assert any("script/m @ 1 0.500" in "".join(piece.text for piece in line) for line in screen_lines(view, 80))
+    assert "score so far" not in last_line(view)
