@@ -47,11 +47,12 @@ class AnswerStatus(Struct, frozen=True):
 
 class RunOrigin(Struct, frozen=True):
     """How a run was made: facts as pairs of a label and a value, and the command that makes the same run again, empty
-    if it is unknown."""
+    if it is unknown. `texts` are facts of several lines, such as prompts."""
 
     name: str
     facts: tuple[tuple[str, str], ...]
     command: str = ""
+    texts: tuple[tuple[str, str], ...] = ()
 
 
 def samples_note(of_samples: str) -> str:
@@ -159,7 +160,8 @@ def origins_html(origins: Iterable[RunOrigin], command: str) -> str:
 
 def _origin(origin: RunOrigin) -> str:
     command = _command("The same prompts again", origin.command)
-    return f"<h3>{in_html(one_line(origin.name))}</h3>{facts_html(origin.facts)}{command}"
+    texts = "".join(f"<h4>{in_html(label)}</h4><pre>{in_html(text)}</pre>" for label, text in origin.texts)
+    return f"<h3>{in_html(one_line(origin.name))}</h3>{texts}{facts_html(origin.facts)}{command}"
 
 
 def _command(title: str, command: str) -> str:

@@ -13,7 +13,7 @@ from msgspec import structs
 from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.pairs import Pair
-from ...engine.runs.run_folder import WrongSpecification
+from ...engine.runs.run_folder import RECORDS, WrongSpecification
 from ...format import command_text
 from ...wiring.reach import family_of
 from ..evaluation.door.ask import Ask
@@ -24,11 +24,15 @@ from ..evaluation.door.judging import Judging
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.label import Label, Labeller
 from ..evaluation.door.listed_run import ListedRun
+from ..evaluation.door.several_orders import SeveralOrders
 from ..evaluation.door.treatments import specified_pairs
+from ..evaluation.running.journals import decoded
+from ..evaluation.running.record_lines import record_lines
 from ..evaluation.running.scoring import SCORES
 from .asking import QuestionTrial, TaskItems, items_of, judged, record_of, weighed
+from .described import options_of
 from .figures import Figure, functions_in, uncomputed, with_kept
-from .files import TaskSource, load_prompts, source_of
+from .files import SeveralTasks, TaskSource, load_prompts, source_of
 from .forecast import with_judges, with_steps, with_weighings
 from .judging import GradeJudging
 from .likelihood import WEIGHS
@@ -36,8 +40,9 @@ from .options import TITLE, Options, Readings
 from .proof import listed_run
 from .records import Record as TaskRecord
 from .review import check_is_share, label_of
+from .run_figures import run_figures
 from .score_document import COLUMNS, NAME, NO_MANIFEST, own_readings, score_cells, scores_in
-from .score_table import by_scorers_of, manner_of, told
+from .score_table import by_scorers_of, manner_of, more_tables, told
 from .shown_items import TaskItemReader
 from .steps_class import StepsTask
 from .steps_item import carried_out
@@ -45,6 +50,7 @@ from .task import several
 
 if TYPE_CHECKING:
     from ...report.sections import PageContents
+    from ..evaluation.door.run_figures import RunFigures
     from ..evaluation.door.served_rows import ScoredRun
 
 
@@ -63,6 +69,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
     Options = Options
     Readings = Readings
     Record = TaskRecord
+    compares_runs = True
 
     def __init__(self, asked: TaskItems | None = None) -> None:
         self._asked = asked
@@ -80,8 +87,12 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return self._asked is None or not (isinstance(self._asked.task, StepsTask) or self._asked.weigher)
 
     def ordered(self, order: Order, source: TaskSource | None = None) -> tuple[TaskBenchmark, Order]:
-        """Returns the benchmark of the ordered task. `source` None: the options name the file of the task."""
-        items = items_of(source or source_of(order.run.options, order.sending.config), order.run.options)
+        """Returns the benchmark of the ordered task. `source` None: the options name the file of the task; raises
+        SeveralOrders if it has several."""
+        try:
+            items = items_of(source or source_of(order.run.options, order.sending.config), order.run.options)
+        except SeveralTasks as several:
+            raise SeveralOrders(str(several), [_of_task(order, name) for name in several.names]) from several
         run = structs.replace(order.run, readings=own_readings(order.run.readings, items.task))
         return TaskBenchmark(items), structs.replace(order, run=run)
 
@@ -188,11 +199,26 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
         return score_cells(entry)
 
+    def more_tables(self, part: Mapping[str, Any]) -> Sequence[str]:
+        return more_tables(part)
+
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         return told(source, scores)
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         return manner_of(source)
+
+    def run_figures(self, run: ScoredRun) -> RunFigures:
+        records: Iterable[TaskRecord] = decoded(
+            run.rows.lines(record_lines(run.folder / RECORDS)), self.Record, run.source
+        )
+        specification = run.specification or NO_MANIFEST
+        if run.readings.task is not None:
+            records, specification, _ = by_scorers_of(run.readings.task, records, specification)
+        return run_figures(records, specification, run.readings)
+
+    def described(self, specification: Mapping[str, Any]) -> Mapping[str, str]:
+        return options_of(specification)
 
     def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
         """Returns the general part on these runs, under the tasks' names."""
@@ -225,6 +251,12 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         return GradeJudging(manifest, self.readings_of(manifest))
+
+
+def _of_task(order: Order, name: str) -> Order:
+    """Returns the order of one of the tasks in its file."""
+    options = structs.replace(order.run.options, file=f"{order.run.options.file}:{name}")
+    return structs.replace(order, out=order.out / name, run=structs.replace(order.run, options=options))
 
 
 BENCHMARK = TaskBenchmark()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -32,6 +32,14 @@ from .task import Task
 Declared: TypeAlias = Task | Benchmark | type[Benchmark]
 
 _LOADING: ContextVar[Path | None] = ContextVar("task file being loaded", default=None)
+
+
+class SeveralTasks(TaskError):
+    """Raised for a file with several tasks, of which none is named; `names` has theirs."""
+
+    def __init__(self, message: str, names: Iterable[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 class TaskSource(Struct, frozen=True):
@@ -68,7 +76,8 @@ def load_task(path: Path, name: str | None = None, parameters: Parameters | None
             f"{path}: expected a task, as name = ms.Task(…), or a class of ms.Benchmark, got a file without any"
         )
     if name is None and len(tasks) > 1:
-        raise TaskError(f"{path} has several tasks: name one, as {path.name}:{next(iter(tasks))} ({', '.join(tasks)})")
+        example = f"{path.name}:{next(iter(tasks))}"
+        raise SeveralTasks(f"{path} has several tasks: name one, as {example} ({', '.join(tasks)})", tasks)
     chosen = next(iter(tasks)) if name is None else name
     if chosen not in tasks:
         raise TaskError(f"{path}: no task {shown(name)}: it has {', '.join(tasks)}")

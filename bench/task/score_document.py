@@ -60,12 +60,7 @@ def scores_in(
     if figures is None:
         figures = figures_from(specified.get("figures", {}))
     pairs = pairs_in(specified)
-    rules = ReadingRules(
-        combine=readings.combine or "mean",
-        unreadable=readings.unreadable or "skip",
-        within=bounds_of(specified["score"]),
-        items=specified["items"],
-    )
+    rules = rules_of(specified, readings)
     of_pair: defaultdict[Pair, list[Record]] = defaultdict(list)
     if any(figure.needs_records for figure in figures.values()):
         records = list(records)
@@ -89,6 +84,16 @@ def scores_in(
     for name, entry in part["models"].items():
         compared += [f"{name}: {sentence}" for sentence in _compared(entry.get("variant_pairs", ()))]
     return {**part, "remarks": remarks, "compared": compared}
+
+
+def rules_of(specified: Mapping[str, Any], readings: Readings) -> ReadingRules:
+    """Returns how the records of a run are read."""
+    return ReadingRules(
+        combine=readings.combine or "mean",
+        unreadable=readings.unreadable or "skip",
+        within=bounds_of(specified["score"]),
+        items=specified["items"],
+    )
 
 
 def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:

@@ -8,17 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import orjson
 from msgspec import UNSET, structs
 
 from ...engine.call import Reply
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.text import table
 from .asking_scorer import AskingScorer
+from .described import options_of
 from .figures import Figure
 from .files import load_task
 from .grading import Asking, grades_in
@@ -95,7 +94,13 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
     (name, part), *_ = scores.items()
     rows: list[tuple[str, ...]] = [("model", *COLUMNS)]
     rows += [(model, *score_cells(entry)) for model, entry in part["models"].items()]
-    parts = [f"{source}: {name}", table(rows)]
+    remarks = (*part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"])
+    return "\n".join((f"{source}: {name}", table(rows), *more_tables(part), *remarks))
+
+
+def more_tables(part: Mapping[str, Any]) -> list[str]:
+    """Returns the tables of the scores by name, figures, variants of the prompt and groups, as far as there are any."""
+    tables = []
     for key, (word, value) in _TABLES.items():
         named = [
             (model, each, *figure_cells(entry), f"{entry['items']:,}")
@@ -103,25 +108,13 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
             for each, entry in of_model.get(key, {}).items()
         ]
         if named:
-            parts.append(table([("model", word, value, *FIGURES[1:], "items"), *named]))
-    return "\n".join((*parts, *part.get("remarks", ()), *part.get("compared", ()), *part["unmeasured"]))
+            tables.append(table([("model", word, value, *FIGURES[1:], "items"), *named]))
+    return tables
 
 
 def manner_of(folder: Path) -> dict[str, str]:
-    """Returns how a folder's records were made, as names with texts; folders with other prompts, data or scorers are
-    not compared. Empty without a manifest."""
+    """Returns how a folder's records were made, as names with texts. Empty without a manifest."""
     if not (folder / MANIFEST).exists():
         return {}
     specified = read_manifest(folder)["specification"]
-    values = specified.get("set")
-    score = ", ".join(f"{name}: {each['scorer']}" for name, each in specified["score"].items())
-    return {
-        "task": specified["task"],
-        "items": f"{specified['items']:,}",
-        "trials": str(specified["trials"]),
-        "parameters": ", ".join(f"{name} {value}" for name, value in specified["parameters"].items()) or "none",
-        **({"set": ", ".join(f"{name} {value}" for name, value in values.items())} if values else {}),
-        "prompts": str(specified["questions"])[:12],
-        **({"code of run": code[:12]} if (code := specified["prompt"].get("sha256")) else {}),
-        "scorers": f"{score} ({sha256(orjson.dumps(specified['score'])).hexdigest()[:12]})",
-    }
+    return {"task": str(specified["task"]), "items": f"{specified['items']:,}", **options_of(specified)}

@@ -126,6 +126,20 @@ def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     keep_whole(path, data)
 
 
+def check_hashes_of(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Raises LocalFault if a manifest was changed since it was written."""
+    for of, noted, digest in (
+        ("its specification", manifest.get("specification_hash"), specification_hash(manifest["specification"])),
+        ("it", manifest.get("manifest_hash"), manifest_hash(manifest)),
+    ):
+        if noted != digest:
+            raise LocalFault(
+                f"{path}: {of} was changed since it was written (its hash is {digest[:12]}…, {str(noted)[:12]}… is "
+                f"noted): put back the file as it was, or choose another --out; `millstream verify` tells what is "
+                f"sound"
+            )
+
+
 class RunFolder:
     """A run folder that is open for writing. Use as a context manager; leaving it frees the lock. `set_aside`: damaged
     lines are moved to files of their own; `retry`: all recorded failures are tried again, not only redirects; `files`:
@@ -192,7 +206,7 @@ class RunFolder:
                 )
             return {"format": FORMAT, "specification": dict(specification), "specification_hash": digest}
         manifest = read_manifest(self.folder, files.manifest)
-        self._check_hashes(manifest)
+        check_hashes_of(self.folder / files.manifest, manifest)
         if manifest["specification_hash"] != digest:
             differences = list(_differences("", manifest["specification"], specification))
             raise WrongSpecification(
@@ -200,20 +214,6 @@ class RunFolder:
                 {each.name: each.asked for each in differences},
             )
         return manifest
-
-    def _check_hashes(self, manifest: Mapping[str, Any]) -> None:
-        """Raises LocalFault if a manifest was changed since it was written."""
-        path = self.folder / self.files.manifest
-        for of, noted, digest in (
-            ("its specification", manifest.get("specification_hash"), specification_hash(manifest["specification"])),
-            ("it", manifest.get("manifest_hash"), manifest_hash(manifest)),
-        ):
-            if noted != digest:
-                raise LocalFault(
-                    f"{path}: {of} was changed since it was written (its hash is {digest[:12]}…, {str(noted)[:12]}… is "
-                    f"noted): put back the file as it was, or choose another --out; `millstream verify` tells what is "
-                    f"sound"
-                )
 
 
 def _lock(folder: Path) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROUPS = {
-    "Evaluate": ("run", "plan", "resume", "retry", "ctl", "score", "report", "review", "judge"),
+    "Evaluate": ("init", "run", "plan", "resume", "retry", "ctl", "score", "rescore", "report", "review", "judge"),
     "Measure": ("load", "probe", "quota"),
     "Serve": ("serve", "view", "batch"),
     "Data": ("data", "cache", "export", "verify"),
@@ -44,7 +44,7 @@ _BEGIN = (
 )
 # Above this many options the usage names none.
 _OPTIONS_IN_USAGE = 8
-_READERS = ("resume", "retry", "score", "report", "review", "judge", "cache", "export", "verify")
+_READERS = ("resume", "retry", "score", "rescore", "report", "review", "judge", "cache", "export", "verify")
 # What a field that is missing, or of another type, makes of the code that reads it.
 _OF_FIELDS = (LookupError, TypeError, AttributeError, ValueError, RuntimeError, StopIteration)
 _OF_BENCHMARKS = ("run", "plan", "score", "report", "data")

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...bench.evaluation.door.defect import RAISED, STEPS_EXCEEDED
+from ...bench.evaluation.door.registry import benchmark_named
 from ...bench.evaluation.door.run_counts import entry_of
+from ...bench.evaluation.reading.run_comparison import compared_folders, comparison_lines
 from ...bench.evaluation.running.execution import RunResult, counts_of
 from ...bench.evaluation.running.scoring import SCORES
 from ...bench.evaluation.running.stop_reasons import (
@@ -59,7 +61,10 @@ def tell(results: Sequence[RunResult]) -> str:
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
         rows += [row for pair in result.pairs() for row in _rows(result, pair, place)]
     parts = [table(rows) for rows in by_columns.values()]
+    parts += _compared([result for result in results if result.answered and result.prepared.has_scores])
     for result in results:
+        name = f"{result.prepared.out.name}:\n" if len(results) > 1 else ""
+        parts += [f"{name}{tables}" for tables in _more_tables(result)]
         parts.append("\n".join(_remarks(result)))
     return "\n\n".join(parts)
 
@@ -82,6 +87,24 @@ def tell_briefly(results: Sequence[RunResult]) -> str:
             rows.append((str(row), score, cells[0], "-" if interval is None else cells[interval]))
     noted = f"; {count_text(remarks, 'remark')}: see the report" if remarks else ""
     return f"{table(rows, (0, 1))}\n{count_text(answered, 'answer')}, {cached:,} of them from the cache{noted}"
+
+
+def _compared(results: Sequence[RunResult]) -> Iterator[str]:
+    """Yields the comparisons of those runs that have rows in common, as one text for each benchmark."""
+    for name in dict.fromkeys(result.prepared.benchmark.name for result in results if len(results) > 1):
+        outs = [result.prepared.out for result in results if result.prepared.benchmark.name == name]
+        every = compared_folders(benchmark_named(name), {out.name: out for out in outs}, {})
+        if lines := comparison_lines([compared for compared in every if compared.rows]):
+            yield "\n".join(lines)
+
+
+def _more_tables(result: RunResult) -> Iterator[str]:
+    """Yields what `score` prints below the table of scores, as one text."""
+    run = result.prepared
+    if run.has_scores and result.answered:
+        part = result.counted.scores[run.benchmark.scores_name(run.specification)]
+        if tables := run.benchmark.more_tables(part):
+            yield "\n\n".join(tables)
 
 
 def _has_outcome(result: RunResult) -> bool:

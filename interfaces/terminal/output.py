@@ -18,10 +18,9 @@ from .fitting import fitted
 _RED = ("\x1b[31m", "\x1b[0m")
 
 
-def say(text: str, *, is_code: bool = False, is_error: bool = False) -> None:
-    """Writes a result to stdout; on a terminal its lines fit the width, but for code, and an error is red."""
-    colour = _RED if is_error and has_colours(sys.stdout) else ()
-    _write_result(text if is_code else _fitted_to(sys.stdout, text), *colour)
+def say(text: str, *, is_code: bool = False) -> None:
+    """Writes a result to stdout; on a terminal its lines fit the width, but for code."""
+    _write_result(text if is_code else _fitted_to(sys.stdout, text))
 
 
 def say_error(text: str) -> None:

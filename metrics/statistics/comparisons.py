@@ -5,7 +5,8 @@ Owns the paired test and its correction for many pairs. Knows no benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -98,6 +99,26 @@ def difference_of(
     span = mean_interval(figures, within=within, level=level, of=of)
     p = _p_value(figures, span)
     return Comparison(span.mean, span.low, span.high, p, span.clusters, level, span.note, of, span.figures)
+
+
+def paired_entry(
+    first: Mapping[str, float], second: Mapping[str, float], *, within: Bounds | None, of: str, of_shares: bool
+) -> dict[str, Any] | None:
+    """Returns the comparison of two columns of figures by cluster as an entry for `scores.json`; None if they have no
+    cluster in common. `within`: the least and the largest figure possible; the others as in `difference_of`."""
+    differences = np.array([first[name] - second[name] for name in first if name in second], dtype=np.float64)
+    differences = differences[~np.isnan(differences)]
+    if not differences.size:
+        return None
+    widest = None if within is None else (within[0] - within[1], within[1] - within[0])
+    compared = difference_of(differences, within=widest, of=of, of_shares=of_shares)
+    return {
+        "difference": compared.difference,
+        "ci95": [compared.low, compared.high],
+        "ci95_note": compared.note,
+        "p": compared.p,
+        of: compared.clusters,
+    }
 
 
 def _p_value(figures: Values, interval: Interval) -> float:

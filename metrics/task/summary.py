@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...format import count_text, part_of
-from ..statistics.comparisons import difference_of, holm
+from ..statistics.comparisons import holm, paired_entry
 from ..statistics.intervals import Bounds, are_binary, interval_entry, mean_interval, range_text
 from .trials import FUNCTION_RAISED, ModelAnswers, ReadingRules, Values
 
@@ -26,7 +26,7 @@ _CUT_PERCENT, _WITHOUT_PERCENT, _UNSCORED_PERCENT = 1, 1, 10
 
 def scores(models: Sequence[ModelAnswers], rules: ReadingRules) -> dict[str, Any]:
     """Returns a task's part of `scores.json`."""
-    within = rules.within or _seen_bounds(models)
+    within = rules.within or seen_bounds(models)
     values = {each.name: each.values(rules) for each in models}
     comparable = [each for each in models if not np.isnan(values[each.name]).all()]
     unmeasured = [sentence for each in models if (sentence := _unmeasured(each, values[each.name], rules)) is not None]
@@ -41,7 +41,7 @@ def scores(models: Sequence[ModelAnswers], rules: ReadingRules) -> dict[str, Any
     }
 
 
-def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
+def seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
     """Returns (0, 1) if every score is 0 or 1, since no mean lies outside; else None."""
     every = np.concatenate([np.zeros(0), *(each.column() for each in models)])
     return (0.0, 1.0) if not np.isnan(every).all() and are_binary(every) else None
@@ -113,28 +113,13 @@ def _pairs(models: Sequence[ModelAnswers], values: Mapping[str, Values], within:
     of their means, if there are more than ALL_PAIRS_MOST; p-values are adjusted by Holm."""
     figures_of = {each.name: dict(zip(each.items, values[each.name].tolist(), strict=True)) for each in models}
     are_shares = {each.name: are_binary(each.column()) for each in models}
-    widest = None if within is None else (within[0] - within[1], within[1] - within[0])
     rows: list[dict[str, Any]] = []
     ranked = sorted(figures_of, key=lambda name: -np.nanmean(values[name]))
     for a, b in pairwise(ranked) if _left_out(len(models)) else combinations(figures_of, 2):
         first, second = figures_of[a], figures_of[b]
-        differences = np.array([first[item] - second[item] for item in first if item in second], dtype=np.float64)
-        differences = differences[~np.isnan(differences)]
-        if not differences.size:
-            continue
-        of_shares = are_shares[a] and are_shares[b]
-        compared = difference_of(differences, within=widest, of=OF, of_shares=of_shares)
-        rows.append(
-            {
-                "a": a,
-                "b": b,
-                "difference": compared.difference,
-                "ci95": [compared.low, compared.high],
-                "ci95_note": compared.note,
-                "p": compared.p,
-                OF: compared.clusters,
-            }
-        )
+        entry = paired_entry(first, second, within=within, of=OF, of_shares=are_shares[a] and are_shares[b])
+        if entry is not None:
+            rows.append({"a": a, "b": b, **entry})
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_adjusted"] = adjusted
     return rows

@@ -18,7 +18,7 @@ from millstream.interfaces.cli.verbs.completion import offered
     [
         ([], [*VERBS, "--help", "--version"]),
         ([""], [*VERBS, "--help", "--version"]),
-        (["re"], ["resume", "retry", "report", "review"]),
+        (["re"], ["resume", "retry", "rescore", "report", "review"]),
         (["cache", ""], ["stats", "why", "prune", "export", "import"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["sim", "--rule", ""], ["fixed", "sliding", "bucket"]),

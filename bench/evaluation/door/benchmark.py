@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .item_set import ItemSet
     from .judging import Judging
     from .listed_run import ListedRun
+    from .run_figures import RunFigures
     from .served_rows import ScoredRun, Tally
 
 
@@ -162,6 +163,8 @@ class ItemBenchmark(Generic[_Record]):
     """The temperatures of a run whose options have none; empty: none is sent."""
     efforts: tuple[str, ...] = ()
     """The reasoning efforts of calls whose run's options have none. They are parameters of the calls, in no record."""
+    compares_runs: ClassVar[bool] = False
+    """Whether `run_figures` gives figures by which two runs on the same rows are compared."""
     reads_pages: ClassVar[bool] = False
     """Whether items read pages: that this machine can is checked before anything is paid for."""
     items_per_rpm: ClassVar[float | None] = None
@@ -306,11 +309,16 @@ class ItemBenchmark(Generic[_Record]):
         """Returns sentences on a folder's records that a reader of its scores must know."""
         return ()
 
+    def more_tables(self, part: Mapping[str, Any]) -> Sequence[str]:
+        """Returns what stands below the table of scores, before their remarks, as tables for people: such as scores by
+        group."""
+        return ()
+
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
         """Returns scores as a table for people, with the name of their source above."""
         part = scores[self.name]
         rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in part["models"].items())]
-        return "\n".join((source, table(rows), *self.remarks(part), *part["unmeasured"]))
+        return "\n".join((source, table(rows), *self.more_tables(part), *self.remarks(part), *part["unmeasured"]))
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
         """Returns how a source's records were made, as names with texts; sources that differ in one are not compared.
@@ -320,6 +328,15 @@ class ItemBenchmark(Generic[_Record]):
         specification = read_manifest(source)["specification"]
         options = {name.replace("_", " "): str(value) for name, value in specification["options"].items()}
         return options | {"data set": str(specification["data"])[:12]}
+
+    def described(self, specification: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns what decided prompts and scores, for a reader, as names with texts; empty: the options say it."""
+        return {}
+
+    def run_figures(self, run: ScoredRun) -> RunFigures:
+        """Returns the figures of a run's items, and the options that decided them, for a comparison with another run
+        on the same rows."""
+        raise NotImplementedError(f"{self.title}: run_figures() is missing")
 
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
         """Returns the calls and tokens that a run is expected to take on each lane. `expected`: those of a benchmark

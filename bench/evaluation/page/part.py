@@ -19,6 +19,7 @@ from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, origins_html, standings_html, state_html
 from ....report.table import Cell, Column, Table
+from ..door.rescored import rescorings_in
 from .chart import scores_figure
 from .item_section import item_section
 from .items import Matrix
@@ -38,8 +39,12 @@ def general_part(
     """Returns the report that every benchmark has on these runs. `readings` are those given; `flags` are the words that
     `report` was given, for the command that makes the page again."""
     labels = folder_labels([run.path for run in runs])
-    difference = unlike(
-        {labels[run.path]: benchmark.manner(run.path, {benchmark.name: run.scores}, readings) for run in runs}
+    difference = (
+        ""
+        if benchmark.compares_runs
+        else unlike(
+            {labels[run.path]: benchmark.manner(run.path, {benchmark.name: run.scores}, readings) for run in runs}
+        )
     )
     names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
     standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
@@ -139,6 +144,7 @@ def _standings(run: ReadRun, where: str) -> Iterator[AnswerStatus]:
 
 
 def _remarks(run: ReadRun) -> Iterator[str]:
+    yield from (f"The answers were {each.sentence}." for each in rescorings_in(run.manifest)[-1:])
     yield from run.scores.get("remarks", ())
     for entry in run.scores.get("models", {}).values():
         yield from entry.get("remarks", ())

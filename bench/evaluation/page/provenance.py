@@ -12,10 +12,15 @@ from ....format import dollars, rough_minutes
 from ....providers.model_remarks import retirement
 from ....providers.models import bundled_models
 from ....report.standings import RunOrigin
+from ..door.rescored import rescorings_in
 from ..door.treatments import treatments_in
 
 if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
+
+_DIGESTS = ("Its digest", "Specification")
+# What may have several lines.
+_TEXTS = ("Prompt", "System", "Rubric")
 
 NO_MANIFEST = "Records with no manifest, as other programs write them: how they were made is not known"
 
@@ -32,7 +37,13 @@ def origin_of(
     read = ("Answers read", f"{answers:,}")
     if manifest is None:
         return RunOrigin(name, (("Made by", NO_MANIFEST), read))
-    return RunOrigin(name, (*_facts(manifest, settings), read), benchmark.command_of(manifest))
+    described = benchmark.described(manifest["specification"])
+    facts = [*_facts(manifest, described or settings)]
+    if described:  # which says more than a digest
+        facts = [each for each in facts if each[0] not in _DIGESTS]
+    texts = tuple((label, text) for label, text in facts if label.startswith(_TEXTS))
+    facts = [each for each in facts if each not in texts]
+    return RunOrigin(name, (*facts, read), benchmark.command_of(manifest), texts)
 
 
 def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
@@ -51,6 +62,8 @@ def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> I
     yield "Started", str(manifest.get("started") or "not noted")
     yield "Ended", str(manifest.get("ended") or "not yet")
     yield "Specification", str(manifest.get("specification_hash") or "no hash noted")
+    for each in rescorings_in(manifest):
+        yield "Scored again", f"{each.at[:10]} by {each.file}; the scores of before: {each.scores}"
     if manifest.get("snapshot"):
         yield "Snapshot", str(manifest["snapshot"])
     versions = manifest.get("versions") or {}

@@ -152,6 +152,7 @@ def write(
 
 def _contents(runs: Sequence[BenchmarkFolder], readings: Mapping[str, Any], flags: Sequence[str]) -> list[PageContents]:
     """Returns the parts of the page, in the order of the registry."""
+    from .compared import with_compared
     from .part import general_part
     from .readers import with_readers
 
@@ -162,6 +163,7 @@ def _contents(runs: Sequence[BenchmarkFolder], readings: Mapping[str, Any], flag
         contents = benchmark.report(records, chosen, flags)
         if contents is None:
             contents = general_part(benchmark, records, chosen, flags)
+        contents = with_compared(contents, benchmark, [run.path for run in folders], chosen)
         every.append(with_readers(contents, benchmark, {run.path: run.manifest for run in folders}))
     return every
 

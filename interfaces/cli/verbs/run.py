@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         "--out",
         type=flag(Text("a folder")),
         metavar="DIR",
-        help="the run's folder; the same command goes on where it stopped",
+        help="the run's folder; the same command goes on where it stopped (default: a new one, runs/DATE-NAME)",
     )
     add_sink(parser)
     add_report(parser)
@@ -76,8 +76,11 @@ def prepared_from(
     """Returns every run that the options ask for, checked. A plan (`is_sent` False) needs no folder, and API keys
     (`needs_keys`) only for a pilot."""
     from ....bench.evaluation.door.benchmark import Order
+    from ....bench.evaluation.door.several_orders import SeveralOrders
     from ....bench.evaluation.planning.item_plan import prepare
+    from ....bench.evaluation.planning.preparation import of_one_sweep
     from ....configuration.configuration import read_configuration
+    from ..new_folder import in_new_folder
 
     sending: SendingOptions = options.sending
     choice = of_word(options.what)
@@ -92,12 +95,20 @@ def prepared_from(
     if twice := values.keys() & flags.keys():
         raise UsageError(f"--{twice.pop()}: {options.what} says it already: leave it out")
     run = benchmark.made_of({**flags, **values}, Path())
-    if is_sent and not options.out:
-        raise UsageError("--out: expected the run's folder, got none")
-    out = Path(options.out or "-").absolute()
     configuration = read_configuration(sending.config)
-    order = Order(out=out, run=run, sending=sending, configuration=configuration, needs_keys=needs_keys)
-    return (prepare(order),)
+
+    def prepared_in(out: Path) -> tuple[PreparedRun, ...]:
+        order = Order(out=out.absolute(), run=run, sending=sending, configuration=configuration, needs_keys=needs_keys)
+        try:
+            return (prepare(order),)
+        except SeveralOrders as several:
+            return of_one_sweep(tuple(map(prepare, several.orders)))
+
+    if options.out or not is_sent:
+        return prepared_in(Path(options.out or "-"))
+    out, runs = in_new_folder(options.what, prepared_in)
+    note(f"millstream: the run's folder is {out} (--out names another)")
+    return runs
 
 
 def _from_file(

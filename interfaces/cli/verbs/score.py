@@ -14,7 +14,7 @@ from ....engine.remarks import remark
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ....bench.evaluation.door.benchmark import ItemBenchmark
 
@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from ....bench.evaluation.door.registry import benchmark_of, check_readings, counts_reader, own_readings
     from ....bench.evaluation.page.reporting import check_hold_different_runs
     from ....bench.evaluation.page.unlike_sources import unlike
+    from ....bench.evaluation.reading.run_comparison import compared_folders, comparison_lines
     from ....bench.evaluation.running.scoring import SCORES, score_folder, write_scores
     from ...batch.place import check_is_no_batch
 
@@ -83,9 +84,22 @@ def run(options: argparse.Namespace) -> int:
         source: {"benchmark": benchmark.title, **benchmark.manner(Path(source), scores, readings)}
         for source, (benchmark, scores) in scored.items()
     }
-    if difference := unlike(manners):
+    if compared := _of_one_benchmark(scored, options.counts):
+        lines = comparison_lines(compared_folders(compared, {name: Path(name) for name in scored}, readings))
+        if lines and not options.json:
+            say("\n".join(("", *lines)))
+    elif difference := unlike(manners):
         note(f"millstream: not compared: {difference}")
     # Scores that can't be written are shown all the same, and those of the other folders are written.
     unkept.close()
     has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())
     return WITH_FAILURES if has_unmeasured else DONE
+
+
+def _of_one_benchmark(
+    scored: Mapping[str, tuple[ItemBenchmark[Any], dict[str, Any]]], counts: Sequence[str]
+) -> ItemBenchmark[Any] | None:
+    """Returns the benchmark that all folders are runs of, if it compares runs; None: their runs are not compared."""
+    first, *others = (benchmark for benchmark, _ in scored.values())
+    is_one = not counts and all(other is first for other in others)
+    return first if is_one and first.compares_runs else None

@@ -59,6 +59,7 @@ def _prove_batch(place: BatchPlace) -> Any:
 def _prove(folder: Path) -> Any:
     from ....bench.evaluation.door.registry import benchmark_of
     from ....bench.evaluation.reading.proving import prove_run
+    from ....bench.evaluation.reading.rescoring_proof import prove_rescorings
     from ....bench.evaluation.reading.verdict_proof import prove_verdicts
     from ....bench.evaluation.running.served import rows_in
 
@@ -67,4 +68,5 @@ def _prove(folder: Path) -> Any:
     rows = rows_in(folder, manifest)
     proof.remarks += [*rows.remarks, *rows.unmeasured]
     prove_verdicts(folder, manifest, benchmark, proof)
+    prove_rescorings(folder, manifest, proof)
     return proof

@@ -109,19 +109,21 @@ def test_sys_exit_in_a_function_of_the_task_is_an_error_of_that_function(
     assert done.code == 3 and "the score function raised SystemExit in stop.py line 7: 0" in done.out, done
 
 
-def test_runs_with_other_prompts_or_limits_are_no_comparison(
+def test_runs_with_another_limit_alone_are_compared_and_have_a_p(
     cli: CommandLine, provider: Provider, folder: Path
 ) -> None:
     assert cli(*asked(provider), "--out", "first").code == 0
     assert cli(*asked(provider), "--out", "again").code == 0
     assert cli(*asked(provider, "capitals.py", "--max-tokens", "9"), "--out", "shorter").code == 0
-    alike = json.loads(cli("report", "first", "again", "--out", "alike", "--json").out)
-    unlike = json.loads(cli("report", "first", "shorter", "--out", "unlike", "--json").out)
-    assert alike["not_compared"] == []
-    told = "they differ in parameters (none in first; max_tokens 9 in shorter)"
-    assert unlike["not_compared"] == [told]
-    assert f"Not compared: {told}" in (folder / "unlike/report.html").read_text()
-    assert "Not compared" not in (folder / "alike/report.html").read_text()
+    for others, sentence in (
+        ("again", "first minus again, paired by item: made alike, so the differences are chance"),
+        ("shorter", "first minus shorter, paired by item: they differ in max_tokens (none; 9) alone"),
+    ):
+        written = json.loads(cli("report", "first", others, "--out", "both", "--json").out)
+        assert written["not_compared"] == []
+        assert sentence in (folder / "both/report.html").read_text()
+        rows = (folder / "both/tables/task-runs-compared.csv").read_text().splitlines()
+        assert [row.split(",")[:3] for row in rows[1:]] == [["first", others, model] for model in MODELS]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,103 @@
+"""The section on runs on the same rows: paired differences, what the runs differ in, and the items that flipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from ....report.escaping import in_html
+from ....report.interval_cells import cells_of_entry, interval_columns
+from ....report.labels import folder_labels
+from ....report.sections import PageContents, Section, table_section
+from ....report.table import Cell, Column, Table
+from ..door.benchmark import ItemBenchmark
+from ..reading.run_comparison import RunComparison, compared_folders
+
+_FLIPS_MOST = 200
+
+
+def with_compared(
+    contents: PageContents, benchmark: ItemBenchmark[Any], folders: Sequence[Path], chosen: Mapping[str, Any]
+) -> PageContents:
+    """Returns a part of the page with the comparisons of every two of its runs, after its first section; unchanged if
+    there is one run, or the benchmark compares none."""
+    labels = folder_labels(list(folders))
+    comparisons = compared_folders(benchmark, {labels[folder]: folder for folder in folders}, chosen)
+    if not comparisons:
+        return contents
+    tables = [table for table in (_differences(benchmark, comparisons), _flips(benchmark, comparisons)) if table.rows]
+    body = "".join(map(_about, comparisons)) + "".join(map(table_section, tables))
+    section = Section(f"{benchmark.name}-compared", "Runs compared", body)
+    first, *rest = contents.sections
+    return replace(
+        contents,
+        sections=(first, section, *rest),
+        tables=(*contents.tables, *tables),
+        unlike="; ".join(each.why_not for each in comparisons if each.why_not),
+    )
+
+
+def _about(compared: RunComparison) -> str:
+    if compared.why_not:
+        return f'<p class="note">Not compared: {in_html(compared.why_not)}.</p>'
+    texts = [f"<p>{in_html(compared.sentence)}.</p>"]
+    for each in compared.differences:
+        if each.is_long:
+            lines = "\n".join(each.lines())
+            texts.append(
+                f'<p class="note">{in_html(each.option)}: − {in_html(compared.a)}, + {in_html(compared.b)}</p>'
+                f"<pre>{in_html(lines)}</pre>"
+            )
+    return "".join(texts)
+
+
+def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for compared in comparisons:
+        for row in compared.rows:
+            names = ", ".join(each.brief for each in row.differences) or None
+            entry = row.entry
+            rows.append(
+                (
+                    *(compared.a, compared.b, row.name, entry["difference"], *cells_of_entry(entry)),
+                    *(row.p_adjusted, entry[row.of], len(row.flips), names),
+                )
+            )
+    columns = (
+        Column("a", "Run"),
+        Column("b", "Minus"),
+        Column("model", "Model"),
+        Column("difference", "Difference", "small"),
+        *interval_columns("small"),
+        Column("p", "p, adjusted by Holm", "p"),
+        Column("items", "Items", "count"),
+        Column("flipped", "Flipped", "count"),
+        Column("differ", "The runs differ in"),
+    )
+    note = (
+        "Paired over the items that both runs have a score for. A difference has a p only where the runs differ in "
+        "exactly one option: with more, it is the effect of no single one."
+    )
+    return Table(f"{benchmark.name}-runs-compared", "Differences between runs", note, columns, tuple(rows))
+
+
+def _flips(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (flip.item, row.name, compared.a, flip.a, compared.b, flip.b)
+        for compared in comparisons
+        for row in compared.rows
+        for flip in row.flips
+    ]
+    columns = (
+        Column("item", "Item"),
+        Column("model", "Model"),
+        Column("a", "Run"),
+        Column("score_a", "Score", "small"),
+        Column("b", "Other run"),
+        Column("score_b", "Its score", "small"),
+    )
+    note = f"Items that are right in one run alone; of scores beyond 0 to 1, those that differ. At most {_FLIPS_MOST}."
+    return Table(f"{benchmark.name}-runs-flipped", "Items that flipped", note, columns, tuple(rows[:_FLIPS_MOST]))

@@ -1,0 +1,244 @@
+"""Compares runs on the same rows, two at a time: paired differences, what the runs differ in, and what flipped.
+
+Runs that differ in exactly one option are a treatment, which has a p-value; of those that differ in more, or in none,
+only the differences are given. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import ndiff
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ....engine.pairs import Pair
+from ....engine.runs.run_folder import MANIFEST, read_manifest
+from ....format import count_text
+from ....metrics.statistics.comparisons import holm, paired_entry
+from ..door.benchmark import ItemBenchmark
+from ..door.run_figures import RowFigures, RunFigures
+from ..running.scoring import scored_run
+
+NONE = "none"
+"""The text of an option that a run does not have."""
+_RUNS_MOST = 5
+_ROWS_MOST = 12
+_RIGHT = 0.5
+_SHORT = 60
+_NAMED = 8
+
+
+class Difference(Struct, frozen=True):
+    """An option in which two runs differ, with its text in each."""
+
+    option: str
+    a: str
+    b: str
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its texts are shown line by line, what differs marked."""
+        return self.option.startswith(("prompt", "system", "rubric")) or any(
+            len(text) > _SHORT or "\n" in text for text in (self.a, self.b)
+        )
+
+    @property
+    def brief(self) -> str:
+        return self.option if self.is_long else f"{self.option} ({self.a}; {self.b})"
+
+    def lines(self) -> Iterator[str]:
+        """Yields the lines of both texts: `-` only in the first, `+` only in the second."""
+        changed = ndiff(self.a.splitlines() or [""], self.b.splitlines() or [""])
+        yield from (line.rstrip() for line in changed if not line.startswith("?"))
+
+
+class Flip(Struct, frozen=True):
+    """An item whose figures differ between two runs."""
+
+    item: str
+    a: float
+    b: float
+
+
+class RowComparison(Struct, frozen=True, kw_only=True):
+    """The paired difference of a row of one run and a row of another, first minus second."""
+
+    a: str
+    b: str
+    differences: tuple[Difference, ...]
+    """All options in which they differ."""
+    entry: Mapping[str, Any]
+    """The difference with its interval, as an entry of scores.json."""
+    p_adjusted: float | None
+    """The p-value, adjusted for the rows of these two runs; None unless they differ in exactly one option."""
+    flips: tuple[Flip, ...]
+    """The items that flipped, those with the largest difference first; of figures that are no shares, those that
+    differ."""
+    of: str
+
+    @property
+    def is_treatment(self) -> bool:
+        return len(self.differences) == 1
+
+    @property
+    def name(self) -> str:
+        return self.a if self.a == self.b else f"{self.a} minus {self.b}"
+
+
+class RunComparison(Struct, frozen=True):
+    """Two runs by their names, and the comparisons of their rows; without any, `why_not` says why."""
+
+    a: str
+    b: str
+    rows: tuple[RowComparison, ...]
+    are_shares: bool = True
+    why_not: str = ""
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """The options in which all rows differ."""
+        first, *others = (row.differences for row in self.rows)
+        return tuple(each for each in first if all(each in differences for differences in others))
+
+    @property
+    def sentence(self) -> str:
+        """What the two runs differ in, and what follows for reading the differences."""
+        shared = self.differences
+        more = any(len(row.differences) > len(shared) for row in self.rows)
+        both = f"{self.a} minus {self.b}, paired by {self.rows[0].of.removesuffix('s')}"
+        names = ", ".join(each.brief for each in shared) + (" and what each row says" if more else "")
+        if not shared and not more:
+            return f"{both}: made alike, so the differences are chance"
+        if len(shared) == 1 and not more:
+            return f"{both}: they differ in {names} alone"
+        return f"{both}: they differ in {names}, so no difference is the effect of one of these, and none has a p"
+
+
+def compared_folders(
+    benchmark: ItemBenchmark[Any], folders: Mapping[str, Path], chosen: Mapping[str, Any]
+) -> list[RunComparison]:
+    """Returns the comparisons of every two of the runs in these folders, given by their names, with these readings in
+    place of their own; none if the benchmark offers no figures."""
+    runs = {}
+    for name, folder in folders.items() if benchmark.compares_runs and len(folders) > 1 else ():
+        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+        runs[name] = benchmark.run_figures(scored_run(benchmark, folder, manifest, chosen))
+    return compared_runs(runs)
+
+
+def compared_runs(runs: Mapping[str, RunFigures]) -> list[RunComparison]:
+    """Returns the comparisons of every two of the runs, given by their names; of many runs, of each with the first."""
+    names = list(runs)
+    pairs = combinations(names, 2) if len(names) <= _RUNS_MOST else ((names[0], other) for other in names[1:])
+    return [_compared(a, b, runs[a], runs[b]) for a, b in pairs]
+
+
+def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunComparison:
+    if None not in (first.within, second.within) and first.within != second.within:
+        scales = " and ".join("{:g} to {:g}".format(*each.within) for each in (first, second) if each.within)
+        return RunComparison(a, b, (), why_not=f"{a} and {b}: their scores have other scales ({scales})")
+    within = first.within if first.within == second.within else None
+    options = tuple(_option_differences(first, second))
+    names = [name for name in first.rows if name in second.rows]
+    rows = []
+    for one, other in [(name, name) for name in names] or list(product(first.rows, second.rows))[:_ROWS_MOST]:
+        of_a, of_b = first.rows[one], second.rows[other]
+        are_shares = of_a.are_shares and of_b.are_shares
+        entry = paired_entry(of_a.figures, of_b.figures, within=within, of=first.of, of_shares=are_shares)
+        if entry is not None:
+            differences = (*_pair_differences(of_a.pair, of_b.pair, first, second), *options)
+            rows.append((one, other, differences, entry, tuple(_flips(of_a, of_b, first.names, within))))
+    if not rows:
+        return RunComparison(a, b, (), why_not=f"{a} and {b}: no row of one with a score is in the other")
+    adjusted = holm([entry["p"] if len(differences) == 1 else None for _, _, differences, entry, _ in rows])
+    return RunComparison(
+        a,
+        b,
+        tuple(
+            RowComparison(a=one, b=other, differences=differing, entry=entry, p_adjusted=p, flips=flips, of=first.of)
+            for (one, other, differing, entry, flips), p in zip(rows, adjusted, strict=True)
+        ),
+        are_shares=within == (0.0, 1.0),
+    )
+
+
+def _option_differences(first: RunFigures, second: RunFigures) -> Iterator[Difference]:
+    options = []
+    for name in dict.fromkeys([*first.options, *second.options]):
+        a, b = first.options.get(name, NONE), second.options.get(name, NONE)
+        if a != b:
+            options.append(Difference(name, a, b))
+    yield from options
+    # Where the text of the prompt or a parameter of the file changed, other prompts follow from that.
+    if any(each.option.startswith(("prompt", "system", "--set", "code of run")) for each in options):
+        return
+    differing = [key for key, value in first.prompts.items() if second.prompts.get(key, value) != value]
+    if differing:
+        key = next((key for key in differing if key in first.examples and key in second.examples), None)
+        texts = ("", "") if key is None else (first.examples[key], second.examples[key])
+        yield Difference("prompts as sent", *texts)
+
+
+def _pair_differences(a: Pair, b: Pair, first: RunFigures, second: RunFigures) -> Iterator[Difference]:
+    texts = [
+        ("model", a.model, b.model),
+        ("temperature", _number(a.temperature), _number(b.temperature)),
+        ("reasoning effort", a.effort or NONE, b.effort or NONE),
+    ]
+    if a.model == b.model:
+        texts.append(("address", first.addresses.get(a.model, NONE), second.addresses.get(b.model, NONE)))
+    yield from (Difference(*each) for each in texts if each[1] != each[2])
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else f"{value:g}"
+
+
+def _flips(
+    a: RowFigures, b: RowFigures, names: Mapping[str, str], within: tuple[float, float] | None
+) -> Iterable[Flip]:
+    both = ((key, value, b.figures[key]) for key, value in a.figures.items() if key in b.figures)
+    if within == (0.0, 1.0):
+        differing = [each for each in both if (each[1] >= _RIGHT) != (each[2] >= _RIGHT)]
+    else:
+        differing = [each for each in both if each[1] != each[2]]
+    differing.sort(key=lambda each: (-abs(each[1] - each[2]), names.get(each[0], each[0])))
+    return (Flip(names.get(key, key), one, other) for key, one, other in differing)
+
+
+def comparison_lines(comparisons: Sequence[RunComparison]) -> list[str]:
+    """Returns the comparisons as lines for people."""
+    lines: list[str] = []
+    for compared in comparisons:
+        if compared.why_not:
+            lines.append(f"not compared: {compared.why_not}")
+            continue
+        lines.append(compared.sentence)
+        for each in compared.differences:
+            if each.is_long:
+                lines += [f"  {each.option}", *(f"    {line}" for line in each.lines())]
+        for row in compared.rows:
+            lines += _row_lines(row, compared)
+    return lines
+
+
+def _row_lines(row: RowComparison, compared: RunComparison) -> Iterator[str]:
+    low, high = row.entry["ci95"]
+    note = row.entry["ci95_note"] or ""
+    interval = f" (95% interval {low:+.3f} to {high:+.3f})" if low is not None else f" ({note})" if note else ""
+    p = "" if row.p_adjusted is None else f", p = {row.p_adjusted:.3g}"
+    extra = [each.brief for each in row.differences if each not in compared.differences]
+    more = f"; differ in {', '.join(extra)}" if extra else ""
+    over = count_text(row.entry[row.of], row.of.removesuffix("s"))
+    yield f"{row.name}: {row.entry['difference']:+.3f}{interval} over {over}{p}{more}"
+    ahead_in = "right only in" if compared.are_shares else "higher in"
+    for name, ahead in (
+        (compared.a, [flip.item for flip in row.flips if flip.a > flip.b]),
+        (compared.b, [flip.item for flip in row.flips if flip.a < flip.b]),
+    ):
+        if ahead:
+            rest = f" and {len(ahead) - _NAMED:,} more" if len(ahead) > _NAMED else ""
+            yield f"  {ahead_in} {name} ({len(ahead):,}): {'; '.join(ahead[:_NAMED])}{rest}"

@@ -1,0 +1,58 @@
+"""A task in words, from what its run's manifest keeps: prompt, rubric, scorers and parameters.
+
+Runs none of the task's own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .task import MAIN
+
+_HASHES = ("sha256", "prompt_sha256")
+_DIGITS = 12
+
+
+def options_of(specification: Mapping[str, Any], *, has_all_scorers: bool = True) -> dict[str, str]:
+    """Returns what decides a task's answers and scores, beside its rows and models, as names with texts. Without
+    `has_all_scorers`, the main score alone."""
+    prompt = specification.get("prompt") or {}
+    variants = prompt.get("variants") or {"": prompt}
+    options = {f"prompt {name}".strip(): _prompt_text(each) for name, each in variants.items()} if prompt else {}
+    if "class" in prompt:
+        options = {"code of run": f"{prompt['class']} ({prompt['sha256'][:_DIGITS]})"}
+    if prompt.get("system"):
+        options["system"] = str(prompt["system"])
+    options |= {"trials": str(specification.get("trials"))}
+    options |= {name: _value_text(value) for name, value in (specification.get("parameters") or {}).items()}
+    options |= {f"--set {name}": _value_text(value) for name, value in (specification.get("set") or {}).items()}
+    scorers = {name: each for name, each in specification["score"].items() if "scorer" in each}
+    if not has_all_scorers:
+        scorers = dict(zip((MAIN,), scorers.values(), strict=False))
+    for name, scorer in scorers.items():
+        options |= dict(_scorer_texts("" if name == MAIN and len(scorers) == 1 else f" {name}", scorer))
+    return options
+
+
+def _prompt_text(prompt: Mapping[str, Any]) -> str:
+    return str(prompt["text"]) if "text" in prompt else f"the function {prompt.get('function')}"
+
+
+def _scorer_texts(name: str, scorer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields a scorer's options: its kind with most of them, and apart a judge's model and rubric."""
+    options = {key: value for key, value in scorer.items() if key not in ("scorer", *_HASHES) and value is not None}
+    kind = str(scorer.get("scorer"))
+    if kind == "judge":
+        yield f"judge{name}", str(options.pop("model", None))
+        yield f"rubric{name}", str(options.pop("rubric", ""))
+    texts = [f"{key} {_value_text(value)}" for key, value in options.items()]
+    if digest := scorer.get("sha256"):
+        texts.append(f"code {str(digest)[:_DIGITS]}")
+    yield f"scorer{name}", f"{kind}: {', '.join(texts)}" if texts else kind
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value_text(each)}" for key, each in value.items())
+    return ", ".join(map(_value_text, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,89 @@
+"""The figures of a task's run for a comparison with another run on the same rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from msgspec import json
+
+from ...metrics.statistics.intervals import are_binary
+from ...metrics.task.summary import seen_bounds
+from ..evaluation.door.run_figures import RowFigures, RunFigures
+from ..evaluation.door.treatments import pairs_in
+from .described import options_of
+from .options import Readings
+from .records import Record
+from .recount import model_answers
+from .rows import canonical
+from .score_document import rules_of
+
+# As many prompts are kept as text, to show how they differ.
+_EXAMPLES = 20
+_NAME_CHARS = 60
+
+
+def run_figures(records: Iterable[Record], specification: Mapping[str, Any], readings: Readings) -> RunFigures:
+    """Returns the figures of each model's items. `readings`: how the records are read."""
+    items, rules = _Items(), rules_of(specification, readings)
+    models = model_answers(items.noted(records), pairs_in(specification), specification["trials"])
+    rows = {}
+    for pair, model in models.items():
+        values = dict(zip(model.items, model.values(rules).tolist(), strict=True))
+        figures = {items.keys[item]: value for item, value in values.items() if not np.isnan(value)}
+        rows[model.name] = RowFigures(pair, figures, are_binary(model.column()))
+    return RunFigures(
+        rows=rows,
+        options={
+            **options_of(specification, has_all_scorers=False),
+            "combine": rules.combine,
+            "unreadable": rules.unreadable,
+        },
+        names=items.names,
+        addresses=specification.get("endpoints") or {},
+        within=rules.within or seen_bounds([*models.values()]),
+        prompts=items.prompts,
+        examples=items.examples,
+    )
+
+
+class _Items:
+    """The items of records: their keys, names and prompts, noted while the records are read."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        self.prompts: dict[str, int] = {}
+        self.examples: dict[str, str] = {}
+
+    def noted(self, records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            if (key := self.keys.get(record.item)) is None:
+                # Two files may give different rows one id.
+                digest = hashlib.sha256(canonical(record.row)).hexdigest()
+                key = self.keys[record.item] = f"{record.item} {digest[:16]}"
+                self.names[key] = record.item if "id" in record.row else _row_text(record)
+            if not record.trial:
+                text, of_variant = _prompt_text(record), f"{key} {record.variant or ''}"
+                self.prompts.setdefault(of_variant, hash(text))
+                if len(self.examples) < _EXAMPLES:
+                    self.examples.setdefault(of_variant, text)
+            yield record
+
+
+def _row_text(record: Record) -> str:
+    text = " ".join(", ".join(str(value) for value in record.row.values()).split())
+    return (text if len(text) <= _NAME_CHARS else f"{text[: _NAME_CHARS - 1]}…") or record.item
+
+
+def _prompt_text(record: Record) -> str:
+    if isinstance(record.prompt, str):
+        return record.prompt
+    texts = (message.get("content") for message in record.prompt)
+    roles = (message.get("role") for message in record.prompt)
+    return "\n".join(
+        f"{role}: {text if isinstance(text, str) else json.encode(text).decode()}"
+        for role, text in zip(roles, texts, strict=True)
+    )

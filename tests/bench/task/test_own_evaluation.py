@@ -1,0 +1,209 @@
+"""One's own evaluation to the end: all scores printed, two runs compared, a corrected scorer, a first task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, Provider, lines_of, scores_of
+
+TASK = """
+import millstream as ms
+
+rows = [{"id": f"r{n}", "n": n, "group": "odd" if n % 2 else "even"} for n in range(12)]
+SCORE = {"right": ms.regex("answer to the prompt [0-7]"), "length": lambda reply, row: len(reply.text)}
+"""
+PLAIN = 'plain = ms.Task(data=rows, prompt="Number {n}?", score=SCORE, trials=2)\n'
+POLITE = 'polite = ms.Task(data=rows, prompt="Please:\\nnumber {n}?", score=SCORE, trials=2)\n'
+
+
+def asked(provider: Provider, what: str, *more: str) -> tuple[str, ...]:
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress")
+    return ("run", what, "--model", "sim/open", *where, *more)
+
+
+def write(folder: Path, *tasks: str, name: str = "mine.py") -> None:
+    (folder / name).write_text("".join((TASK, *tasks)))
+
+
+def test_a_run_prints_what_score_prints_of_it(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    write(tmp_path, PLAIN)
+    done = cli(*asked(provider, "mine.py", "--out", "run", "--no-report"))
+    assert done.code == 0, done.err
+    scores = scores_of(tmp_path / "run")["plain"]["models"]["sim/open"]
+    assert set(scores["scores"]) == {"right", "length"} and set(scores["groups"]) == {"odd", "even"}
+    printed = cli("score", "run").out
+    for kind in ("scores", "groups"):
+        for name, figure in scores[kind].items():
+            [line] = [line for line in done.out.splitlines() if line.split()[:2] == ["sim/open", name]]
+            assert f"{figure['mean']:.3f}" in line and line in printed
+
+
+def test_a_run_that_measured_nothing_prints_the_cause_once_the_command_and_the_exit_code_alone(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN)
+    provider.set_faults("unauthorized")
+    done = cli(*asked(provider, "mine.py", "--out", "run"))
+    assert done.code == 4
+    cause = "sim/open refuses the key"
+    first, pending, meaning = done.out.splitlines()
+    assert first.startswith(f"nothing was measured: {cause}") and cause not in pending
+    assert pending.startswith("24 questions are pending; go on: millstream resume ")
+    assert meaning.startswith("exit code 4: ")
+
+
+def test_two_tasks_of_a_file_run_together_in_a_new_folder_and_their_prompts_are_compared(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN, POLITE)
+    folders = []
+    for _ in range(2):
+        done = cli(*asked(provider, "mine.py"))
+        assert done.code == 0, done.err
+        [line] = [line for line in done.err.splitlines() if "the run's folder is " in line]
+        folders.append(tmp_path / line.split("the run's folder is ")[1].split()[0])
+    first, second = folders
+    assert first.parent == tmp_path / "runs" and first.name.endswith("-mine") and second.name == f"{first.name}-2"
+    assert provider.calls() == 48
+    for name in ("plain", "polite"):
+        assert len(lines_of(first / name / "records.jsonl")) == 24
+    means = [scores_of(first / name)[name]["models"]["sim/open"]["mean"] for name in ("plain", "polite")]
+    assert "plain minus polite, paired by item: they differ in prompt alone" in done.out
+    lines = done.out.splitlines()
+    assert {"    - Number {n}?", "    + Please:", "    + number {n}?"} <= set(lines)
+    difference = f"sim/open: {means[0] - means[1]:+.3f} (95% interval "
+    [line] = [line for line in lines if line.startswith(difference)]
+    assert "over 12 items, p = " in line
+    page = (first / "report.html").read_text()
+    assert "Runs compared" in page and "+ number {n}?</pre>" in page
+    flips = (first / "tables/task-runs-flipped.csv").read_text().splitlines()[1:]
+    by_item = {
+        name: {row["item"]: 0.0 for row in lines_of(first / name / "records.jsonl")} for name in ("plain", "polite")
+    }
+    for name, values in by_item.items():
+        for row in lines_of(first / name / "records.jsonl"):
+            values[row["item"]] += row["score"] / 2
+    flipped = {item for item in by_item["plain"] if (by_item["plain"][item] >= 0.5) != (by_item["polite"][item] >= 0.5)}
+    assert flipped and {row.split(",")[0] for row in flips} == flipped
+    assert all(item in done.out.partition(difference)[2] for item in flipped)
+
+
+def test_runs_that_differ_in_more_than_one_option_have_a_difference_and_no_p(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN, POLITE)
+    assert cli(*asked(provider, "mine.py:plain", "--out", "a", "--no-report")).code == 0
+    assert cli(*asked(provider, "mine.py:plain", "--out", "again", "--no-report")).code == 0
+    assert cli(*asked(provider, "mine.py:plain", "--out", "hot", "--temperature", "1", "--no-report")).code == 0
+    assert cli(*asked(provider, "mine.py:polite", "--out", "b", "--max-tokens", "90", "--no-report")).code == 0
+    out = cli("score", "a", "b").out
+    assert "a minus b, paired by item: they differ in prompt, max_tokens (none; 90), so no difference is" in out
+    [line] = [line for line in out.splitlines() if line.startswith("sim/open: ")]
+    assert "over 12 items" in line and "p = " not in line
+    assert "they differ in temperature (none; 1) alone" in cli("score", "a", "hot").out
+    assert "a minus again, paired by item: made alike" in cli("score", "a", "again").out
+
+
+def test_two_models_and_two_scorers_on_the_same_rows_are_treatments_and_other_rows_are_not_compared(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN)
+    assert cli(*asked(provider, "mine.py", "--out", "a", "--no-report")).code == 0
+    other = asked(provider, "mine.py", "--out", "steady", "--no-report")
+    assert cli(*("sim/steady" if word == "sim/open" else word for word in other)).code == 0
+    write(tmp_path, PLAIN.replace("SCORE", 'ms.regex("answer to the prompt [0-3]")'), name="strict.py")
+    assert cli(*asked(provider, "strict.py", "--out", "strict", "--no-report")).code == 0
+    write(tmp_path, PLAIN.replace("data=rows", 'data=[{"id": f"r{n}", "n": n + 50} for n in range(9)]'), name="far.py")
+    assert cli(*asked(provider, "far.py", "--out", "far", "--no-report")).code == 0
+    out = cli("score", "a", "steady").out
+    assert "they differ in model (sim/open; sim/steady) alone" in out and "sim/open minus sim/steady: " in out
+    assert "p = " in cli("score", "a", "strict").out.rpartition("paired by item")[2]
+    assert "not compared: a and far: no row of one with a score is in the other" in cli("score", "a", "far").out
+    told = json.loads(cli("report", "a", "far", "--out", "both", "--json").out)["not_compared"]
+    assert told == ["a and far: no row of one with a score is in the other"]
+
+
+def test_a_corrected_scorer_reaches_records_scores_report_and_manifest_and_the_old_ones_stay(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN)
+    assert cli(*asked(provider, "mine.py", "--out", "run", "--no-report")).code == 0
+    old = {name: (tmp_path / "run" / name).read_bytes() for name in ("records.jsonl", "scores.json", "manifest.json")}
+    done = cli("rescore", "run", "--task", "mine.py", "--no-report")
+    assert done.code == 0 and "nothing was changed" in done.err
+    assert all((tmp_path / "run" / name).read_bytes() == data for name, data in old.items())
+    write(tmp_path, PLAIN.replace("SCORE", 'ms.regex("answer to the prompt [0-3]")'))
+    calls = provider.calls()
+    done = cli("rescore", "run", "--task", "mine.py")
+    assert done.code == 0 and provider.calls() == calls, done.err
+    for name, data in old.items():
+        stem, suffix = name.split(".")
+        assert (tmp_path / "run" / f"{stem}-1.{suffix}").read_bytes() == data
+    records, before = lines_of(tmp_path / "run/records.jsonl"), lines_of(tmp_path / "run/records-1.jsonl")
+    changed = [new["id"] for new, was in zip(records, before, strict=True) if new["score"] != was["score"]]
+    assert changed and "of 24 answers have other scores; before: run/scores-1.json, records-1.jsonl" in done.err
+    assert [(new["id"], new["text"], new["keys"]) for new in records] == [
+        (was["id"], was["text"], was["keys"]) for was in before
+    ]
+    proof = cli("verify", "run")
+    assert proof.code == 0 and "ok: 24 records" in proof.out and "scored again on " in proof.out
+    assert "scores-1.json" in proof.out and "mine.py" in proof.out
+    page = (tmp_path / "run/report.html").read_text()
+    assert "The answers were scored again on " in page and "Scored again" in page
+    # The corrected file goes on with the run.
+    done = cli("resume", "run", "--no-report", "--no-progress")
+    assert done.code == 0 and "all there before; nothing was sent" in done.out, done.err
+    path = tmp_path / "run/records-1.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"trial":1', b'"trial":2', 1))
+    assert cli("verify", "run").code == 5
+
+
+def test_a_rescoring_that_is_killed_before_its_manifest_is_finished_by_the_same_command(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN.replace("SCORE", 'ms.regex("answer to the prompt [0-7]")'))
+    assert cli(*asked(provider, "mine.py", "--out", "run", "--no-report")).code == 0
+    manifest = (tmp_path / "run/manifest.json").read_bytes()
+    write(tmp_path, PLAIN.replace("SCORE", 'ms.regex("answer to the prompt [0-3]")'))
+    assert cli("rescore", "run", "--task", "mine.py", "--no-report").code == 0
+    kept = (tmp_path / "run/records-1.jsonl").read_bytes()
+    scores = (tmp_path / "run/scores.json").read_bytes()
+    (tmp_path / "run/manifest.json").write_bytes(manifest)
+    assert cli("verify", "run").code == 5
+    assert cli("rescore", "run", "--task", "mine.py", "--no-report").code == 0
+    assert cli("verify", "run").code == 0
+    assert (tmp_path / "run/records-1.jsonl").read_bytes() == kept
+    assert (tmp_path / "run/scores.json").read_bytes() == scores
+
+
+@pytest.mark.parametrize("model", ["", "sim/scholar"])
+def test_init_writes_a_task_that_runs_as_it_is_and_prints_how(
+    cli: CommandLine, provider: Provider, tmp_path: Path, model: str
+) -> None:
+    done = cli("init", *(("--model", model) if model else ()))
+    assert done.code == 0 and cli("init").code == 2
+    command = done.out.splitlines()[-1].split()
+    assert command[:3] == ["millstream", "run", "first.py"]
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
+    done = cli(*command[1:], *where)
+    assert done.code == 0, done.err
+    assert "12 of 12" in done.out and "Americas" in done.out
+    assert ("sim/pupil" in done.out) == (not model)
+
+
+def test_the_report_shows_the_task_itself_in_place_of_digests(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    judged = (
+        'mine = ms.Task(data=rows, system="Be <brief>.", prompt="Please:\\nnumber {n}?", trials=3, max_tokens=50,'
+        ' score={"clear": ms.judge("sim/grader", "Is {n} named?"), "found": ms.regex("[0-7]")})\n'
+    )
+    write(tmp_path, judged)
+    assert cli(*asked(provider, "mine.py", "--out", "run")).code == 0
+    made = (tmp_path / "run/report.html").read_text().rpartition("How it was made<a")[2]
+    for text in ("Please:\nnumber {n}?", "Be &lt;brief&gt;.", "Is {n} named?", "sim/grader", "pattern [0-7]"):
+        assert text in made, text
+    assert "<dt>Trials</dt><dd>3</dd>" in made and "<dt>Max tokens</dt><dd>50</dd>" in made
+    assert "Its digest" not in made and "Specification" not in made
