@@ -49,7 +49,7 @@ def test_every_verb_is_told_and_every_verb_told_exists() -> None:
     verbs = {path.stem for path in (ROOT / "interfaces" / "cli" / "verbs").glob("*.py")} - {"__init__"}
     told = "\n".join(page.read_text("utf-8") for page in PAGES)
     every = "run|resume|retry|plan|score|report|verify|review|data|models|quota|load|probe|cache|sim|batch|export|serve"
-    assert verbs == set(re.findall(rf"millstream ({every}|demo|completion|judge|view|ctl)\b", told))
+    assert verbs == set(re.findall(rf"millstream ({every}|demo|completion|judge|view|ctl|rescore|init)\b", told))
 
 
 def test_every_message_of_the_troubleshooting_page_is_one_of_ours() -> None:

@@ -165,7 +165,7 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         if not all(name.startswith(("score.", "figures")) for name in error.asked):
             return str(error)
         file = dataset.get("declared", {}).get("file", "FILE")
-        return f"{error}, or score its answers anew without a call: {command_text('score', folder, '--task', file)}"
+        return f"{error}, or score its answers anew without a call: {command_text('rescore', folder, '--task', file)}"
 
     def listed(self, manifest: Mapping[str, Any]) -> ListedRun:
         return listed_run(manifest)

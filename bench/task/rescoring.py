@@ -39,7 +39,7 @@ from .benchmark import BENCHMARK
 from .files import TaskSource, load_task
 from .options import split_name
 from .parameters import Parameters
-from .questions import figures_described, json_of
+from .questions import json_of
 from .records import Record
 from .score_document import NAME
 from .score_table import rescored
@@ -88,7 +88,8 @@ def _with_scorers(specification: Mapping[str, Any], source: TaskSource) -> dict[
     """Returns a specification with the scorers and figures of another task for its own."""
     others = {name: value for name, value in specification.items() if name not in ("score", "figures")}
     score = {name: scorer.describe() for name, scorer in source.task.scorers().items()}
-    return {**others, "score": json_of(score), **json_of(figures_described(source.task))}
+    figures = {name: figure.describe() for name, figure in source.task.own_figures().items()}
+    return {**others, "score": json_of(score), **({"figures": json_of(figures)} if figures else {})}
 
 
 def _check_judges(folder: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

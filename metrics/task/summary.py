@@ -135,7 +135,7 @@ def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> str
     if rules.within is not None and (outside := model.outside(rules.within)):
         return (
             f"{model.name} has no score: {part_of(outside, model.count)} have one outside {range_text(rules.within)}, "
-            "which the scorer never gives. `millstream score DIR --task FILE` scores its answers again without a call."
+            "which the scorer never gives. `millstream rescore DIR --task FILE` scores them again without a call."
         )
     if model.count and model.is_worthless():
         return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
@@ -194,5 +194,5 @@ def _advice(model: ModelAnswers) -> str:
     problem = next(iter(model.problems.most_common(1)), None)
     if problem is None:
         return ""
-    again = " Mend the function, then `millstream score DIR --task FILE` scores these answers again without a call."
+    again = " Mend the function, then `millstream rescore DIR --task FILE` scores these answers again without a call."
     return f" Most often: {problem[0]}.{again if _raised(model) else ''}"

@@ -44,7 +44,6 @@ MISTAKES = {
     "an option of another benchmark": Mistake((*ASKED, "--judge", "a/b"), 2, "--judge belongs to `run .*leave it out"),
     "a word too many": Mistake(("verify", "a", "b"), 2, "verify: 'b' is one word too many"),
     "no model": Mistake(RUN, 2, "--model: expected at least one model as provider/model, got none"),
-    "no folder": Mistake(("run", "millstone", "--model", "sim/open"), 2, "--out: expected the run's folder, got none"),
     # --- models and keys ---
     "a model without its provider": Mistake((*RUN, "--model", "gpt-4o"), 2, 'such as openai/gpt-6-luna, got "gpt-4o"'),
     "models separated by commas": Mistake(

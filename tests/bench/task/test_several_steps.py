@@ -173,7 +173,7 @@ def test_a_changed_score_is_another_figure_without_a_call(toys: Toys) -> None:
     assert len(toys.server.asked) == sent
     refused = toys.run("toy.py")
     assert refused.code == 2 and "holds another run (score.score.sha256" in refused.err
-    assert f"millstream score {toys.home / 'run'} --task" in refused.err
+    assert f"millstream rescore {toys.home / 'run'} --task" in refused.err
     (toys.home / "toy.py").write_text(TOY.replace("Are you sure?", "Sure?"))
     refused = toys.run("toy.py")
     assert refused.code == 2 and "holds another run (prompt.sha256" in refused.err

@@ -143,7 +143,7 @@ def test_a_task_that_was_changed_is_refused_in_one_line(
     for command in (("resume", "run"), asked(provider)):
         done = cli(*command)
         assert (done.code, said in done.err, done.err.count("\n")) == (2, True, 1), done.err
-        again = f"without a call: millstream score {folder / 'run'} --task {path}\n"
+        again = f"without a call: millstream rescore {folder / 'run'} --task {path}\n"
         assert done.err.endswith(again) == ("score.score" in said), done.err
     assert (folder / "run/records.jsonl").read_bytes() == records
 

@@ -159,7 +159,7 @@ def test_errors_of_the_score_function_are_told_apart_from_answers_that_cannot_be
     (told,) = found["unmeasured"]
     assert "(1 empty, 0 that cannot be read, 3 whose score function raised an error)" in told
     assert "Most often: the score function raised KeyError in t.py line 7: 'total'. Mend the function, then" in told
-    assert told.endswith("`millstream score DIR --task FILE` scores these answers again without a call.")
+    assert told.endswith("`millstream rescore DIR --task FILE` scores these answers again without a call.")
 
 
 def test_a_score_function_that_raises_once_leaves_a_score_that_is_not_whole() -> None:
