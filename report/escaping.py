@@ -52,7 +52,7 @@ def in_script(value: Any) -> str:
 def packed(value: Any) -> str:
     """Returns data for a page's scripts as one text that can stand in it: JSON, compressed, in base64. The same value
     gives the same text."""
-    return base64.b64encode(gzip.compress(msgspec.json.encode(value), compresslevel=9, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(msgspec.json.encode(value), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def in_cell(text: str) -> str:

@@ -10,7 +10,9 @@
 {
   const ROW = 44; // pixels, as in the style sheet
   const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
-  const MODELS = 6;
+  const BESIDE = 10; // rows above and below those that are seen
+  const MODELS = 6; // that are shown at first
+  const LABELS = 40; // that can be chosen from
   const FLAGS = {
     differ: "Models differ",
     trials: "Trials differ",
@@ -45,20 +47,37 @@
 
   function typed(data) {
     const { cells } = data;
-    const floats = (rows) => rows.map((row) => Float64Array.from(row, (each) => (each === null ? NaN : each)));
-    const whole = (rows) => rows.map((row) => Int32Array.from(row));
+    const floats = (rows) => rows.map((row) => {
+      const numbers = new Float64Array(row.length);
+      for (let at = 0; at < row.length; at++) numbers[at] = row[at] ?? NaN;
+      return numbers;
+    });
+    const whole = (rows) => rows.map((row) => new Int32Array(row));
     return {
       ...data,
       score: floats(cells.score),
       cost: floats(cells.cost),
       ...Object.fromEntries(["answers", "status", "label", "agree", "differ", "length"].map((name) => [name, whole(cells[name])])),
-      words: data.items.map((item, at) => `${item} ${data.titles[at]} ${data.expected[at] ?? ""}`.toLowerCase()),
-      lower: data.labels.map((label) => label.toLowerCase()),
+      words: null, // made when somebody searches
       rightFrom: data.within ? (data.within[0] + data.within[1]) / 2 : 0.5,
       hasScores: cells.score.some((row) => row.some((each) => each !== null)),
-      place: new Map(data.items.map((item, at) => [item, at])),
+      place: null,
       cells: null,
     };
+  }
+
+  function placeOf(data, item) {
+    data.place ??= new Map(data.items.map((each, at) => [each, at]));
+    return data.place.get(item) ?? -1;
+  }
+
+  // The labels that answers have, if they are few enough to choose from.
+  function labelsOf(data) {
+    const kinds = new Set();
+    for (const [model, row] of data.label.entries()) {
+      for (let at = 0; at < row.length && kinds.size <= LABELS; at++) if (data.answers[model][at]) kinds.add(row[at]);
+    }
+    return kinds.size <= LABELS ? [...kinds].map((at) => data.labels[at]).filter(Boolean).sort() : [];
   }
 
   // What is drawn of an item from those models that are shown.
@@ -83,7 +102,8 @@
 
   function matching(data, chosen, models) {
     const words = chosen.find.toLowerCase().split(/\s+/).filter(Boolean);
-    const hits = words.map((word) => data.lower.map((label) => label.includes(word)));
+    if (words.length) data.words ??= data.items.map((item, at) => `${item} ${data.titles[at]} ${data.expected[at] ?? ""}`.toLowerCase());
+    const hits = words.map((word) => data.labels.map((label) => label.toLowerCase().includes(word)));
     const group = data.groups.indexOf(chosen.group), status = data.statuses.indexOf(chosen.status), label = data.labels.indexOf(chosen.label);
     const of = chosen.of === "" ? models : [Number(chosen.of)];
     const cell = [];
@@ -248,7 +268,7 @@
   }
 
   function itemView(data, details, models, base) {
-    const at = data.place.get(details.item);
+    const at = placeOf(data, details.item);
     const answers = new Map(details.models.map((each) => [each.model, each.answers]));
     const first = base >= 0 ? (answers.get(base)?.[0]?.text ?? null) : base === -1 ? details.expected || null : null;
     const row = Object.entries(details.row).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
@@ -349,8 +369,7 @@
     }
 
     function controls() {
-      const kinds = new Set(data.label.flatMap((row, model) => [...row].filter((label, at) => data.answers[model][at])));
-      const labels = kinds.size <= 40 ? [...kinds].map((at) => data.labels[at]).filter(Boolean).sort() : [];
+      const labels = labelsOf(data);
       const statuses = data.statuses.filter((name, at) => data.status.some((row) => row.includes(at)));
       const all = ["", "All"];
       const orders = Object.entries(ORDERS).filter(([name]) => data.hasScores || !["low", "high"].includes(name));
@@ -404,9 +423,16 @@
       return made("tr", { ariaRowIndex: 1 }, plain("Item"), data.expected.length ? plain("Expected") : "", ...models.map((model) => head(data.models[model].name, `m${model}`)), extra() ? plain(extra()[1]) : "");
     }
 
+    // An id that is a hash says less than what was asked.
+    function names(at) {
+      const [item, title] = [data.items[at], data.titles[at]];
+      const [name, of] = title && /^[0-9a-f]{16}(-\d+)?$/.test(item) ? [title, item] : [item, title];
+      return [made("span", { className: "name", textContent: name }), made("span", { className: "of", textContent: of })];
+    }
+
     function line(place) {
       const at = found[place];
-      const button = made("button", { type: "button", tabIndex: place === active ? 0 : -1, title: data.titles[at] }, made("span", { className: "name", textContent: data.items[at] }), made("span", { className: "of", textContent: data.titles[at] }));
+      const button = made("button", { type: "button", tabIndex: place === active ? 0 : -1, title: data.titles[at] }, ...names(at));
       button.addEventListener("click", () => { active = place; open(data.items[at]); });
       const row = made(
         "tr",
@@ -420,14 +446,18 @@
     }
 
     function draw(isNew = true) {
-      const begin = Math.max(0, firstSeen() - 8), end = Math.min(found.length, firstSeen() + fits() + 8);
-      if (!isNew && begin === first && end === last) return;
+      const seen = firstSeen(), begin = Math.max(0, seen - BESIDE), end = Math.min(found.length, seen + fits() + BESIDE);
+      if (!isNew && first <= seen && Math.min(found.length, seen + fits()) <= last) return;
       [first, last] = [begin, end];
       const body = scroller.querySelector("tbody");
       if (!body) return;
       const isFocused = body.contains(document.activeElement);
-      const space = (pixels) => made("tr", { className: "space", ariaHidden: "true" }, Object.assign(made("td", { colSpan: 40 }), { height: pixels }));
-      const above = found.length * ROW <= TALLEST ? begin * ROW : Math.max(0, scroller.scrollTop - (firstSeen() - begin) * ROW);
+      const space = (pixels) => {
+        const row = made("tr", { className: "space", ariaHidden: "true" }, made("td", { colSpan: scroller.querySelectorAll("thead th").length }));
+        row.style.height = `${pixels}px`;
+        return row;
+      };
+      const above = found.length * ROW <= TALLEST ? begin * ROW : Math.max(0, scroller.scrollTop - (seen - begin) * ROW);
       const rows = Array.from({ length: end - begin }, (_, at) => line(begin + at));
       body.replaceChildren(space(above), ...rows, space(Math.max(0, height() - above - rows.length * ROW)));
       if (isFocused) (body.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
@@ -435,7 +465,7 @@
 
     function table() {
       found = matching(data, chosen, models);
-      active = Math.max(0, found.indexOf(data.place.get(chosen.item) ?? -1));
+      active = chosen.item ? Math.max(0, found.indexOf(placeOf(data, chosen.item))) : 0;
       const box = made("table", { ariaRowCount: String(found.length + 1) }, made("caption", { textContent: "Items by models" }), made("thead", {}, heads()), made("tbody", {}));
       box.style.setProperty("--columns", models.length + (data.expected.length ? 1 : 0) + (extra() ? 1 : 0));
       scroller.replaceChildren(box);
@@ -488,7 +518,7 @@
       const bases = [["", `From ${data.models[models[0]]?.name ?? ""}`], ...(details?.expected ? [["-1", "From the expected answer"]] : []), ...models.slice(1).map((at) => [String(at), `From ${data.models[at].name}`]), ["-2", "Mark nothing"]];
       const base = chosen.base === "" ? models[0] : Number(chosen.base);
       const marks = details && data.answersAre !== "turn" && (models.length > 1 || details.expected) ? select("base", "Mark what differs", bases, (fields) => { Object.assign(chosen, fields); keep(false); show(false); }) : "";
-      const at = found.indexOf(data.place.get(item));
+      const at = found.indexOf(placeOf(data, item));
       view.replaceChildren(
         made("h3", { className: "plain", textContent: item }),
         made("div", { className: "moves" }, button("Previous", () => step_(-1), at <= 0), button("Next", () => step_(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
@@ -501,7 +531,7 @@
     }
 
     function step_(by) {
-      const at = found.indexOf(data.place.get(chosen.item)) + by;
+      const at = found.indexOf(placeOf(data, chosen.item)) + by;
       if (at < 0 || at >= found.length) return;
       bring(at);
       open(data.items[found[at]]);
@@ -564,7 +594,14 @@
 
     async function visit() {
       const fields = asked();
-      if (!fields) return;
+      if (!fields) {
+        // Back to where the page was opened; a link to another section leaves the item open.
+        if (!location.hash && chosen.item) {
+          chosen.item = "";
+          await show(false);
+        }
+        return;
+      }
       chosen = fields;
       chooseModels();
       frame();

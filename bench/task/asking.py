@@ -20,12 +20,13 @@ from ...engine.pairs import Pair
 from ..evaluation.door.ask import Ask
 from ..evaluation.door.item import Item
 from ..evaluation.door.item_set import ItemSet
+from ..evaluation.door.kept_images import KeptImage, keep_images
 from .files import TaskSource
 from .grading import Asking, graded
 from .judge import Exchange, told
 from .judge_call import JudgeCall
 from .options import Options
-from .questions import TaskQuestion, questions_of, specification
+from .questions import TaskQuestion, image_text, is_inside, questions_of, specification
 from .records import Record, ToolRequest, scored
 from .score_table import scores_of
 from .scorers import Score
@@ -69,6 +70,10 @@ class TaskItems(ItemSet):
         rows = len(names) // self.task.trials
         size = min(size, len(names))
         return [names[at * (len(names) if size > rows else rows) // size] for at in range(size)]
+
+    def keep_in(self, folder: Path) -> None:
+        images = (image for question in self.questions for image in question.images)
+        keep_images(folder, (KeptImage(image_text(image), image.url) for image in images if is_inside(image)))
 
     def _made(self) -> Iterator[Item]:
         for number in range(self.task.trials):

@@ -193,12 +193,20 @@ def content_json(message: Message) -> Any:
     return [_part_json(part) for part in message.content]
 
 
+def is_inside(image: Image) -> bool:
+    """Returns whether an image is given by its bytes, not by an address."""
+    return image.url.startswith("data:")
+
+
+def image_text(image: Image) -> str:
+    """Returns the description by which records hold an image that is given by its bytes."""
+    digest = hashlib.sha256(image.url.encode()).hexdigest()[:16]
+    return f"{image.url[:_DATA_URL_SHOWN].partition(',')[0]}, {len(image.url):,} characters, sha256 {digest}"
+
+
 def _part_json(part: Any) -> Any:
-    if isinstance(part, Image) and part.url.startswith("data:"):
-        digest = hashlib.sha256(part.url.encode()).hexdigest()[:16]
-        return {
-            "image": f"{part.url[:_DATA_URL_SHOWN].partition(',')[0]}, {len(part.url):,} characters, sha256 {digest}"
-        }
+    if isinstance(part, Image) and is_inside(part):
+        return {"image": image_text(part)}
     return part if isinstance(part, str) else {type(part).__name__.lower(): json_of(part)}
 
 

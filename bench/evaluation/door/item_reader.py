@@ -6,7 +6,6 @@ A benchmark extends `CellLine` and `ItemReader` where its records have other fie
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -73,7 +72,7 @@ class ItemReader:
         return str(line.group)
 
     def score(self, line: Any) -> float | None:
-        return float(line.score) if isinstance(line.score, int | float) else None
+        return float(line.score) if isinstance(line.score, (int, float)) else None
 
     def label(self, line: Any) -> str:
         """Returns what was read in the answer, in a word: a stance, or the letter of a choice; empty: nothing was."""
@@ -83,7 +82,8 @@ class ItemReader:
         """Returns the beginning of what was asked."""
         for raw in (line.prompt, line.question):
             messages = [] if raw is msgspec.UNSET else messages_of(msgspec.json.decode(raw))
-            texts = [part.get("text", "") for each in messages if each["role"] != "system" for part in each["content"]]
+            users = [each for each in messages if each["role"] == "user"] or messages
+            texts = [part.get("text", "") for part in users[-1]["content"]] if users else []
             if title := brief(" ".join(texts), TITLE):
                 return title
         return brief(text_of(self.row(line)), TITLE)
@@ -182,7 +182,7 @@ def text_of(value: Any) -> str:
         return value
     if isinstance(value, dict) and all(isinstance(each, str | int | float | None) for each in value.values()):
         return ", ".join(f"{name} {'none' if each is None else each}" for name, each in value.items())
-    return json.dumps(msgspec.to_builtins(value, enc_hook=repr), ensure_ascii=False)
+    return msgspec.json.encode(value, enc_hook=repr).decode()
 
 
 def brief(text: str, longest: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -70,6 +71,9 @@ class ItemSet:
         for item in self._each():
             if item.id in self.steps and not skip(item.id):
                 yield item
+
+    def keep_in(self, folder: Path) -> None:
+        """Writes into the folder of a run that begins what its pages need beside the records; by default nothing."""
 
     def whole(self) -> Remainder | None:
         """Returns the prompts of a pair and their characters; None: they must be made to be counted."""

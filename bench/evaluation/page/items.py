@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,21 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ....engine.folder_file import line_at, open_to_read
+from ....engine.fault import LocalFault
+from ....engine.folder_file import line_at, lines_in, open_to_read
 from ....engine.pairs import Pair
 from ....engine.runs.run_folder import FAILURES, RECORDS
 from ....report.escaping import visible
-from ..door.item_reader import BEGINNING, ItemReader, brief
+from ..door.item_reader import BEGINNING, ItemReader, brief, text_of
+from ..door.kept_images import IMAGES, KeptImage
 from ..door.served_rows import ONE_ROW_EACH, ServedRows
-from ..running.journals import RecordError
+from ..running.journals import RecordError, decoded
 
 # Answers whose beginnings stand for a label: more would make the page large.
 _LABELS_MOST = 20_000
-_OK, _CUT = "ok", "cut off"
+# An image is shown if it is at most so many times longer than the longest text.
+_IMAGE_CHARS = 30
+_OK, _CUT, _NAN = "ok", "cut off", float("nan")
 
 
 class RunItems:
@@ -44,15 +49,18 @@ class RunItems:
         self.pairs = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
         self.labels: dict[str, int] = {"": 0}
         self.statuses: dict[str, int] = {_OK: 0}
-        self.item, self.pair, self.label, self.status = (array("l") for _ in range(4))
-        self.length, self.place = array("q"), array("q")
-        self.score, self.cost = array("d"), array("d")
+        # Of each line the numbers of its item, pair, label and status, its length, and the byte at which it begins; and
+        # its score and cost.
+        self._whole, self._parts = array("q"), array("d")
+        self._pairs: dict[tuple[Any, ...], int] = {}
+        # The lines in the order of their items, and where those of each item begin; made when an item is opened.
+        self._by_item = self._begins = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
-        return len(self.item)
+        return len(self._parts) // 2
 
     def __repr__(self) -> str:
-        return f"<RunItems [{len(self.item):,} lines of {len(self.items):,} items and {len(self.pairs):,} models]>"
+        return f"<RunItems [{len(self):,} lines of {len(self.items):,} items and {len(self.pairs):,} models]>"
 
     def reading(self, lines: Iterable[bytes], name: str, *, is_failure: bool = False) -> Iterator[bytes]:
         """Yields the lines of a file, with the rows' models, and adds each on the way. Raises RecordError for a line
@@ -71,34 +79,62 @@ class RunItems:
     def add(self, line: Any, place: int, *, is_failure: bool = False) -> None:
         """Adds a line that was decoded as the reader's `Line`. `place`: the byte at which it begins in the file of
         records, or of failures."""
-        reader, name = self.reader, self.reader.item(line)
-        item = self.items.get(name)
+        reader = self.reader
+        item = self.items.get(name := reader.item(line))
         if item is None:
-            item = self.items[name] = len(self.items)
-            self.groups.append(reader.group(line))
-            self.titles.append(visible(reader.title(line)))
-            self.expected.append(visible(brief(reader.expected(reader.row(line)), BEGINNING)))
-        score, text = reader.score(line), line.text or ""
+            item = self._begin(name, line)
+        score, text, cost = reader.score(line), line.text or "", line.cost
         label = reader.label(line)
         if not label and len(self.labels) < _LABELS_MOST:
-            label = brief(text, BEGINNING)
-        status = line.status if not (line.truncated and line.status == _OK) else _CUT
-        self.item.append(item)
-        self.pair.append(self.pairs.setdefault(line.pair, len(self.pairs)))
-        self.label.append(self.labels.setdefault(visible(label), len(self.labels)))
-        self.status.append(self.statuses.setdefault(status, len(self.statuses)))
-        self.length.append(len(text))
+            label = visible(brief(text, BEGINNING))
+        status = _CUT if line.truncated and line.status == _OK else line.status
+        pair = self._pairs.get(key := (line.model, line.temperature, line.effort))
+        if pair is None:
+            pair = self._pairs[key] = self.pairs.setdefault(line.pair, len(self.pairs))
+        labels, statuses = self.labels, self.statuses
         # A failure's place is below zero, since it stands in a file of its own.
-        self.place.append(~place if is_failure else place)
-        self.score.append(float("nan") if score is None else score)
-        self.cost.append(float("nan") if line.cost is None else line.cost)
+        place = ~place if is_failure else place
+        which = labels.setdefault(label, len(labels)), statuses.setdefault(status, len(statuses))
+        self._whole.extend((item, pair, *which, len(text), place))
+        self._parts.extend((_NAN if score is None else score, _NAN if cost is None else cost))
+
+    def _begin(self, name: str, line: Any) -> int:
+        """Notes an item of which this is the first line, and returns its number."""
+        reader = self.reader
+        self.groups.append(visible(reader.group(line)))
+        self.titles.append(visible(reader.title(line)))
+        self.expected.append(visible(brief(reader.expected(reader.row(line)), BEGINNING)))
+        return self.items.setdefault(name, len(self.items))
+
+    @cached_property
+    def images(self) -> dict[str, str]:
+        """The images of the prompts that the run kept, by their descriptions in the records."""
+        try:
+            lines = lines_in(self.path / IMAGES)
+            return {image.text: image.url for image in decoded(lines, KeptImage, IMAGES)}
+        except (OSError, LocalFault, RecordError):  # prompts are shown without them
+            return {}
+
+    def whole(self) -> NDArray[np.int64]:
+        """Returns of each line the numbers of item, pair, label and status, its length, and where it begins."""
+        # A copy, since a view of an array keeps it from growing.
+        return np.array(self._whole, np.int64).reshape(-1, 6)
+
+    def parts(self) -> NDArray[np.float64]:
+        """Returns the score and the cost of each line; NaN: it has none."""
+        return np.array(self._parts, np.float64).reshape(-1, 2)
 
     def records_of(self, name: str) -> Iterator[Any]:
         """Yields an item's records, answers and failures, read again from the files."""
         at = self.items.get(name)
         if at is None:
             return
-        places = np.frombuffer(self.place, np.int64)[np.frombuffer(self.item, np.int64) == at].tolist()
+        if len(self._by_item) != len(self):
+            item = self.whole()[:, 0]
+            self._by_item = np.argsort(item, kind="stable")
+            self._begins = np.concatenate(([0], np.bincount(item).cumsum()))
+        lines = self._by_item[self._begins[at] : self._begins[at + 1]].tolist()
+        places = [self._whole[6 * each + 5] for each in lines]
         decode = msgspec.json.Decoder(self.reader.Record).decode
         for file_name, begins in (
             (RECORDS, [each for each in places if each >= 0]),
@@ -125,18 +161,16 @@ class Matrix:
         self._statuses = {
             name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.statuses))
         }
-        cell, begin = [], 0
+        lines, parts, begin = [np.zeros((0, 4), np.int64)], [np.zeros((0, 2))], 0
         for run in runs:
-            cell.append((_ints(run.pair) + begin) * len(self.items) + _placed(run.items, self.items)[_ints(run.item)])
+            item, pair, own_label, own_status, chars, _ = run.whole().T
+            cell = (pair + begin) * len(self.items) + _placed(run.items, self.items)[item]
+            own_label = _placed(run.labels, self._labels)[own_label]
+            lines.append(np.stack((cell, own_label, _placed(run.statuses, self._statuses)[own_status], chars), 1))
+            parts.append(run.parts())
             begin += len(run.pairs)
-        cells = np.concatenate(cell) if cell else np.zeros(0, np.int64)
-        score, cost = (
-            np.concatenate([_floats(each) for each in of]) if runs else np.zeros(0)
-            for of in ([run.score for run in runs], [run.cost for run in runs])
-        )
-        label = _joined(_placed(run.labels, self._labels)[_ints(run.label)] for run in runs)
-        status = _joined(_placed(run.statuses, self._statuses)[_ints(run.status)] for run in runs)
-        length = _joined(_ints(run.length) for run in runs)
+        cells, label, status, length = np.concatenate(lines).T
+        score, cost = np.concatenate(parts).T
         self.answers = np.bincount(cells, minlength=size).reshape(shape)
         self.score = _means(cells, score, size).reshape(shape)
         self.length = _means(cells, length.astype(float), size).reshape(shape)
@@ -190,7 +224,7 @@ class Matrix:
                 {"name": self.model_name(each), "folder": self.names.get(run.path, "")}
                 for each, (run, _) in enumerate(self.models)
             ],
-            "labels": ["" if each < 0 else words[each] for each in used],
+            "labels": ["" if each < 0 else visible(words[each]) for each in used],
             "statuses": list(self._statuses),
             "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
             "within": self.runs[0].reader.within if self.runs else None,
@@ -216,8 +250,8 @@ class Matrix:
         for run in self.runs:
             of_pair: dict[Pair, list[dict[str, Any]]] = {}
             for record in run.records_of(name):
-                row = row or run.reader.row(record)
-                expected = expected or run.reader.expected(row)
+                row = row or {column: text_of(value) for column, value in run.reader.row(record).items()}
+                expected = expected or run.reader.expected(run.reader.row(record))
                 of_pair.setdefault(record.pair, []).append(run.reader.answer(record))
             for pair, each_answer in of_pair.items():
                 each_answer.sort(key=lambda answer: answer["number"] or 0)
@@ -231,19 +265,8 @@ class Matrix:
                 # What all were asked stands there once.
                 answer["prompt"] = [] if answer["prompt"] == shared else answer["prompt"]
         whole = {"item": name, "prompt": shared, "expected": expected, "row": row, "models": answers}
-        return {key: _cut(value, longest) if key != "item" else value for key, value in whole.items()}
-
-
-def _ints(numbers: array[int]) -> NDArray[np.int64]:
-    return np.array(numbers, np.int64)
-
-
-def _floats(numbers: array[float]) -> NDArray[np.float64]:
-    return np.array(numbers, np.float64)
-
-
-def _joined(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
+        images = {text: url for run in self.runs for text, url in run.images.items()}
+        return {key: _shown(value, longest, images) if key != "item" else value for key, value in whole.items()}
 
 
 def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:
@@ -291,13 +314,16 @@ def _rounded(values: NDArray[np.float64], digits: int = 4) -> list[list[float | 
     return [[None if each != each else each for each in row] for row in values.round(digits).tolist()]
 
 
-def _cut(value: Any, longest: int) -> Any:
-    """Returns a value with every text in it fit to be shown, and cut where it is too long."""
+def _shown(value: Any, longest: int, images: Mapping[str, str]) -> Any:
+    """Returns a value with every text in it fit to be shown, cut where it is too long, and with the images that were
+    kept in place of their descriptions."""
     if isinstance(value, str):
         rest = len(value) - longest
         return visible(value) if rest <= 0 else f"{visible(value[:longest])}… ({rest:,} more characters)"
     if isinstance(value, dict):
-        return {visible(str(key)): _cut(each, longest) for key, each in value.items()}
+        if (url := images.get(str(value.get("image")), "")) and len(url) <= _IMAGE_CHARS * longest:
+            return {"image": url}
+        return {visible(str(key)): _shown(each, longest, images) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_cut(each, longest) for each in value]
-    return value if isinstance(value, int | float | None) else _cut(str(value), longest)
+        return [_shown(each, longest, images) for each in value]
+    return value if isinstance(value, int | float | None) else _shown(str(value), longest, images)

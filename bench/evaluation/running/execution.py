@@ -105,6 +105,7 @@ def execute(
         done = read_done(folder, prepared.benchmark.Line, prepared.is_own, recount.add)
         is_complete = done.count() >= prepared.total
         settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
+        prepared.items.keep_in(folder.folder)
         settings = structs.replace(settings, retry_started=time.time() if retry else None)
         prepared = structs.replace(prepared, settings=settings)
         end, defect = RunEnd(), None
