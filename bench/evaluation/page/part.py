@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....engine.pairs import Pair, failures_of
+from ....engine.pairs import PairCounts, failures_of
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import table_html
 from ....report.interval_cells import FEW, cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, origins_html, standings_html, state_html
-from ....report.table import Cell, Column, Table
+from ....report.table import Cell, Column, Table, cells_in, table_of
 from ..door.rescored import rescorings_in
 from .chart import scores_figure
 from .item_section import item_section
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
 
 _DIFFERING = 100
+_MODEL = Column("model", "Model")
+_ITEMS = Column("items", "Items", "count")
 
 
 def general_part(
@@ -123,8 +125,9 @@ def _title(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun]) -> str:
     return f"{benchmark.title}: {who} on {items:,} {'item' if items == 1 else 'items'}"
 
 
-def _named(pair: Pair, where: str) -> str:
-    return f"{where}: {pair}" if where else str(pair)
+def _in_run(model: object, run: str) -> str:
+    """Returns a model's name, behind that of its run if it has one."""
+    return f"{run}: {model}" if run else str(model)
 
 
 def _standings(run: ReadRun, where: str) -> Iterator[AnswerStatus]:
@@ -132,7 +135,7 @@ def _standings(run: ReadRun, where: str) -> Iterator[AnswerStatus]:
         ended = run.counted.of(pair)
         seen = ended.answered + ended.failures
         yield AnswerStatus(
-            model=_named(pair, where),
+            model=_in_run(pair, where),
             expected=seen if run.lines is None else max(run.lines, seen),
             answered=ended.answered,
             refused=ended.refused,
@@ -167,7 +170,7 @@ def _tables(
 def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for run in runs:
         for model, entry in run.scores.get("models", {}).items():
-            yield (f"{names[run.path]}: {model}" if names[run.path] else model), entry
+            yield _in_run(model, names[run.path]), entry
 
 
 def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
@@ -183,13 +186,7 @@ def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappin
             if isinstance(figure, Mapping) and "ci95" in figure:
                 value = figure.get("mean", figure.get("value"))
                 rows.append((model, name, value, *cells_of_entry(figure), figure.get("items")))
-    columns = (
-        Column("model", "Model"),
-        Column("name", "Name"),
-        Column("score", "Score", "small"),
-        *interval_columns("small"),
-        Column("items", "Items", "count"),
-    )
+    columns = (_MODEL, Column("name", "Name"), Column("score", "Score", "small"), *interval_columns("small"), _ITEMS)
     note = "Intervals are over items. Rows with a name: other scores, a prompt’s variants, figures over all answers."
     return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", note, columns, tuple(rows))
 
@@ -201,7 +198,7 @@ def _scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappi
         f"{benchmark.name}-scores",
         "Scores",
         f"Of each model, as scores.json has them; intervals are over items: {FEW}.",
-        (Column("model", "Model"), *columns),
+        (_MODEL, *columns),
         rows,
     )
 
@@ -214,39 +211,42 @@ def _keys(titles: Sequence[str]) -> list[str]:
 
 
 def _groups(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for model, entry in _entries(runs, names):
-        for group, figure in (entry.get("groups") or {}).items():
-            mean = figure.get("mean", figure.get("score"))
-            rows.append((group, model, mean, *cells_of_entry(figure), figure.get("items")))
-    columns = (
-        Column("group", "Group"),
-        Column("model", "Model"),
-        Column("mean", "Score", "small"),
-        *interval_columns("small"),
-        Column("items", "Items", "count"),
+    rows = [
+        (group, model, figure)
+        for model, entry in _entries(runs, names)
+        for group, figure in (entry.get("groups") or {}).items()
+    ]
+    return table_of(
+        f"{benchmark.name}-groups",
+        "Scores by group",
+        "The same figures over the items of each group alone.",
+        sorted(rows, key=lambda row: str(row[:2])),
+        {
+            Column("group", "Group"): lambda row: row[0],
+            _MODEL: lambda row: row[1],
+            Column("mean", "Score", "small"): lambda row: row[2].get("mean", row[2].get("score")),
+            **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[2])),
+            _ITEMS: lambda row: row[2].get("items"),
+        },
     )
-    title, note = "Scores by group", "The same figures over the items of each group alone."
-    return Table(f"{benchmark.name}-groups", title, note, columns, tuple(sorted(rows, key=lambda row: str(row[:2]))))
 
 
 def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for run in runs:
-        for pair in run.scores.get("pairs", ()):
-            a, b = (f"{names[run.path]}: {pair[side]}" if names[run.path] else pair[side] for side in ("a", "b"))
-            rows.append((a, b, pair["difference"], *cells_of_entry(pair), pair["p"], pair["p_adjusted"], pair["items"]))
-    columns = (
-        Column("a", "Model"),
-        Column("b", "Minus"),
-        Column("difference", "Difference", "small"),
-        *interval_columns("small"),
-        Column("p", "p", "p"),
-        Column("p_adjusted", "p, adjusted by Holm", "p"),
-        Column("items", "Items", "count"),
+    return table_of(
+        f"{benchmark.name}-comparisons",
+        "Models compared",
+        "Paired over the items that both models have a score for.",
+        ((names[run.path], pair) for run in runs for pair in run.scores.get("pairs", ())),
+        {
+            Column("a", "Model"): lambda row: _in_run(row[1]["a"], row[0]),
+            Column("b", "Minus"): lambda row: _in_run(row[1]["b"], row[0]),
+            Column("difference", "Difference", "small"): lambda row: row[1]["difference"],
+            **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[1])),
+            Column("p", "p", "p"): lambda row: row[1]["p"],
+            Column("p_adjusted", "p, adjusted by Holm", "p"): lambda row: row[1]["p_adjusted"],
+            _ITEMS: lambda row: row[1]["items"],
+        },
     )
-    note = "Paired over the items that both models have a score for."
-    return Table(f"{benchmark.name}-comparisons", "Models compared", note, columns, tuple(rows))
 
 
 def _differing(benchmark: ItemBenchmark[Any], matrix: Matrix) -> Table:
@@ -271,37 +271,35 @@ def _differing(benchmark: ItemBenchmark[Any], matrix: Matrix) -> Table:
 
 
 def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for run in runs:
-        for pair in run.pairs:
-            ended, judging = run.counted.of(pair), run.counted.judging.get(pair)
-            reasons = "; ".join(
-                f"{kind} {number:,}: {reason.said}" if reason else f"{kind} {number:,}"
-                for kind, (number, reason) in failures_of([ended]).items()
-            )
-            rows.append(
-                (
-                    _named(pair, names[run.path]),
-                    *(ended.answered, ended.cached, ended.truncated, ended.failures, reasons or None),
-                    None if ended.cost is None else f"${ended.cost:,.4f}",
-                    None if judging is None or judging.cost is None else f"${judging.cost:,.4f}",
-                    *(ended.input_tokens, ended.output_tokens),
-                )
-            )
-    columns = (
-        Column("model", "Model"),
-        Column("answered", "Answers", "count"),
-        Column("cached", "From the cache", "count"),
-        Column("truncated", "Cut off", "count"),
-        Column("failures", "Failed for good", "count"),
-        Column("reasons", "Why, most often"),
-        Column("cost", "Cost"),
-        Column("cost_judge", "of which judges"),
-        Column("input", "Input tokens sent", "count"),
-        Column("output", "Output tokens sent", "count"),
-    )
-    note = (
+    return table_of(
+        f"{benchmark.name}-answers",
+        "Answers and their cost",
         f"What failed for good: millstream retry asks these {benchmark.unit}s again. Tokens are those of calls that "
-        "were sent; answers of the cache cost nothing."
+        "were sent; answers of the cache cost nothing.",
+        (
+            (_in_run(pair, names[run.path]), run.counted.of(pair), run.counted.judging.get(pair))
+            for run in runs
+            for pair in run.pairs
+        ),
+        {
+            _MODEL: lambda row: row[0],
+            Column("answered", "Answers", "count"): lambda row: row[1].answered,
+            Column("cached", "From the cache", "count"): lambda row: row[1].cached,
+            Column("truncated", "Cut off", "count"): lambda row: row[1].truncated,
+            Column("failures", "Failed for good", "count"): lambda row: row[1].failures,
+            Column("reasons", "Why, most often"): lambda row: _reasons(row[1]),
+            Column("cost", "Cost"): lambda row: _dollars(row[1].cost),
+            Column("cost_judge", "of which judges"): lambda row: None if row[2] is None else _dollars(row[2].cost),
+            Column("input", "Input tokens sent", "count"): lambda row: row[1].input_tokens,
+            Column("output", "Output tokens sent", "count"): lambda row: row[1].output_tokens,
+        },
     )
-    return Table(f"{benchmark.name}-answers", "Answers and their cost", note, columns, tuple(rows))
+
+
+def _reasons(ended: PairCounts) -> str | None:
+    reasons = failures_of([ended]).items()
+    return "; ".join(f"{kind} {number:,}{f': {why.said}' if why else ''}" for kind, (number, why) in reasons) or None
+
+
+def _dollars(cost: float | None) -> str | None:
+    return None if cost is None else f"${cost:,.4f}"
