@@ -1,5 +1,6 @@
 """Carries out tools, each under a time limit: synchronous functions in threads, everything else in tasks.
 
+Every call has a result: text or images, as long as a model's context bears it.
 A thread can't be ended from outside: after its limit it is left to itself and counted. Threads are daemons, so the
 process ends without them.
 """
@@ -7,6 +8,7 @@ process ends without them.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,9 +18,10 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any
 
-from ...engine.content import ToolResult
+import msgspec
+
+from ...engine.content import Image, ToolResult
 from ...engine.fault import LocalFault, Stopped
-from .results import failed, result_of
 
 TIME_LIMIT_S = 60.0
 AT_WORK_MOST = 64
@@ -26,6 +29,8 @@ AT_WORK_MOST = 64
 LEFT_MOST = 1_000
 # How long a task may take to end once it is cancelled.
 GRACE_S = 1.0
+RESULT_CHARS_MAX = 50_000
+_ERROR_CHARS_MAX = 2_000
 
 
 class Workers:
@@ -131,3 +136,46 @@ async def caught(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
         raise
     except BaseException as error:  # noqa: BLE001 (a border: the caller raises it, or not)
         return None, error
+
+
+def result_of(name: str, value: Any) -> ToolResult:
+    """Returns a value as a result: text as it is, images, anything else as JSON or, if it has none, as `str` shows it.
+    What is longer than RESULT_CHARS_MAX is cut, and says so."""
+    if isinstance(value, ToolResult):
+        return value
+    has_images = isinstance(value, tuple | list) and any(isinstance(each, Image) for each in value)
+    left, parts = RESULT_CHARS_MAX, []
+    for part in value if has_images else (value,):
+        if not isinstance(part, Image):
+            text = _text_of(part)
+            part, left = _cut(text, left), max(0, left - len(text))
+        parts.append(part)
+    return ToolResult("", parts[0] if isinstance(parts[0], str) and not has_images else tuple(parts), name)
+
+
+def failed(name: str, reason: str | BaseException) -> ToolResult:
+    """Returns the result of a tool that failed, with the reason or the exception that it raised."""
+    if isinstance(reason, BaseException):
+        try:
+            message = str(reason)
+        except Exception:  # noqa: BLE001 (an author's exception may raise anything)
+            message = ""
+        reason = f"{type(reason).__name__}: {message}".removesuffix(": ")
+    return ToolResult("", _cut(reason, _ERROR_CHARS_MAX), name, is_error=True)
+
+
+def _cut(text: str, most: int) -> str:
+    """Returns a text that JSON can hold, with no more than `most` characters and a sentence on the others."""
+    if len(text) > most:
+        text = f"{text[:most]}\n[The result has {len(text):,} characters. These were its first {most:,}.]"
+    return text.encode("utf-8", "replace").decode()
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        # With NaN as it is, which msgspec would write as null.
+        return json.dumps(msgspec.to_builtins(value, str_keys=True), ensure_ascii=False, separators=(",", ":"))
+    except Exception:  # noqa: BLE001 (any object of an author's)
+        return str(value)

@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 from ...engine.content import Image, Tool, ToolResult
 from ...engine.fault import LocalFault
 from ...engine.missing import missing_module
-from .results import failed, result_of
+from .carrying_out import failed, result_of
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -18,10 +18,9 @@ from msgspec import Struct
 from ...engine.content import Tool, ToolCall, ToolResult
 from ...engine.remarks import remark
 from ..evaluation.door.defect import BenchmarkDefect
-from .carrying_out import TIME_LIMIT_S, Workers
+from .carrying_out import TIME_LIMIT_S, Workers, failed
 from .function import OfferedTool, function_tool
 from .mcp_server import McpServer, RunningServer
-from .results import failed
 
 AnyTool: TypeAlias = Callable[..., Any] | McpServer
 CarryOut: TypeAlias = Callable[[], Awaitable[ToolResult]]

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.evaluation.door.defect import BenchmarkDefect
-from millstream.bench.tools.carrying_out import Workers
-from millstream.bench.tools.results import RESULT_CHARS_MAX
+from millstream.bench.tools.carrying_out import RESULT_CHARS_MAX, Workers
 from millstream.bench.tools.toolset import AnyTool, CarryOut, Offer, ToolSet
 from millstream.engine.content import Image, Tool, ToolCall, ToolResult
 from millstream.engine.fault import LocalFault
