@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..evaluation.door.item_reader import ItemReader, messages_of, parts_of, text_of
+from ..evaluation.door.item_reader import ItemReader, parts_of, text_of
 from .choices import Choice
 from .declared import scorer_from
 from .records import Record
 from .rows import TaskError, TaskRow
 from .score_document import bounds_of
-from .scorers import Match, Numeric, Regex
 from .task import AnyScorer
 from .template import LETTERS, Template
 from .transcript import TranscriptCall, TranscriptMessage
@@ -81,17 +80,12 @@ class TaskItemReader(ItemReader):
                     if entry.role != "tool":
                         of = entry.role if role == "subject" else f"{role}: {entry.role}"
                         steps.append({"role": of, "content": parts_of(entry.content)})
-                case TranscriptCall(reply=int(place)):
-                    (result,) = messages_of([{"role": "tool", "content": record.transcript.messages[place].content}])
-                    texts = [part.get("result", part.get("text", "")) for part in result["content"]]
-                    steps.append(
-                        {
-                            "tool": entry.facts(),
-                            "arguments": entry.arguments,
-                            "result": "\n".join(texts),
-                            "isError": entry.status != "ok",
-                        }
-                    )
+                case TranscriptCall():
+                    given = [] if entry.reply is None else parts_of(record.transcript.messages[entry.reply].content)
+                    result = "\n".join(str(part.get("result", part.get("text", ""))) for part in given)
+                    is_error = entry.status != "ok"
+                    tool = {"tool": entry.facts(), "arguments": entry.arguments, "result": result, "isError": is_error}
+                    steps.append(tool)
                 case _:
                     steps.append({"note": entry})
         return steps
@@ -103,14 +97,9 @@ def _templates(described: Mapping[str, Any]) -> list[tuple[AnyScorer, Sequence[T
         scorer = scorer_from(described, "score")
     except TaskError:
         return []
-    match scorer:
-        case Match(expected=templates):
-            return [(scorer, templates)]
-        case Choice(expected=expected):
-            return [(scorer, [expected])]
-        case Numeric(expected=expected) | Regex(expected=expected) if expected is not None:
-            return [(scorer, [expected])]
-    return []
+    expected = getattr(scorer, "expected", None)
+    templates = (expected,) if isinstance(expected, Template) else expected
+    return [(scorer, templates)] if templates else []
 
 
 def _option(value: Any, scorer: Choice, row: Mapping[str, Any]) -> str:

@@ -124,8 +124,8 @@ def test_texts_of_models_and_data_run_nothing_in_any_field(browser: Browser, tmp
                 {"role": evil, "content": text},
                 {"role": "tool", "content": [{"toolresult": {"content": evil}}]},
             ]
-            tools = [{"after": 1, "id": evil, "name": text, "arguments": evil, "result": 1}]
-            transcript = {"messages": messages, "calls": [{"model": text, "input": [[0, 1]]}], "tools": tools}
+            tool = {"model": text, "role": "tool", "arguments": evil, "reply": 1, "status": evil, "error": text}
+            transcript = {"messages": messages, "calls": [{"model": text, "input": 0}, tool]}
             fields = {"judge": judge, "prompt": prompt, "transcript": transcript, "row": {text: evil, "answer": text}}
             model = f"lab/{evil}"[:60] if at < 2 else ONE
             more = {"group": evil, "read": text, "problem": evil, "result": text, "status": "refused"}

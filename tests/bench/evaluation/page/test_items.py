@@ -93,8 +93,7 @@ def test_a_judges_reason_and_a_tools_call_stand_apart_from_the_answer(tmp_path: 
     messages = [{"role": "user", "content": "2 + 2?"}, {"role": "tool", "content": [{"toolresult": {"content": "4"}}]}]
     transcript = {
         "messages": messages,
-        "calls": [{"model": ONE, "input": [[0, 1]]}],
-        "tools": [{"after": 1, "id": "c", "name": "add", "arguments": '{"a": 2}', "result": 1}],
+        "calls": [{"model": ONE, "input": 0}, {"model": "add", "role": "tool", "arguments": '{"a": 2}', "reply": 1}],
     }
     folder = write_records(tmp_path, [answer("q", ONE, "4", judge=judge, transcript=transcript)])
     ((told,),) = (each["answers"] for each in matrix(folder).details("q")["models"])
