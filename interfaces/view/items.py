@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 
 from ...bench.evaluation.door.registry import benchmark_of
+from ...bench.evaluation.door.served_rows import ONE_ROW_EACH
 from ...bench.evaluation.door.treatments import pairs_in
 from ...bench.evaluation.page.items import Matrix, RunItems
-from ...bench.evaluation.running.scoring import scored_run
+from ...bench.evaluation.running.served import rows_in
 from ...engine.folder_file import lines_in
 from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
 
@@ -37,9 +38,10 @@ class _ReadItems:
     def _rewind(self) -> None:
         manifest = read_manifest(self._folder)
         benchmark = benchmark_of(self._folder)
-        run = scored_run(benchmark, self._folder, manifest, is_each_once=False)
-        reader, pairs = benchmark.item_reader(manifest), pairs_in(run.specification or {})
-        self.items = RunItems(self._folder, reader, run.rows, pairs)
+        # Who answered is known when a run has ended; before, each model has its own row.
+        rows = rows_in(self._folder, manifest) if manifest.get("ended") else ONE_ROW_EACH
+        reader, pairs = benchmark.item_reader(manifest), pairs_in(rows.specification(manifest["specification"]))
+        self.items = RunItems(self._folder, reader, rows, pairs)
         self._decode = msgspec.json.Decoder(reader.Line).decode
         self._read_to = {RECORDS: 0, FAILURES: 0}
 
@@ -55,14 +57,17 @@ class _ReadItems:
         return self.items
 
     def _read_file(self, name: str) -> None:
-        for written in lines_in(self._folder / name, self._read_to[name]):
+        add, decode, place = self.items.add, self._decode, self._read_to[name]
+        line_of = self.items.rows.line if self.items.rows.names else bytes
+        for written in lines_in(self._folder / name, place):
             if not written.endswith(b"\n"):
                 return  # the rest comes
-            place = self._read_to[name]
-            self._read_to[name] += len(written)
-            if line := self.items.rows.line(written):
-                with suppress(msgspec.MsgspecError, UnicodeError):
-                    self.items.add(self._decode(line), place, is_failure=name == FAILURES)
+            try:
+                if line := line_of(written):
+                    add(decode(line), place, is_failure=name == FAILURES)
+            except (msgspec.MsgspecError, UnicodeError):
+                pass  # what is wrong with a line, `verify` says
+            place = self._read_to[name] = place + len(written)
 
 
 class ItemTables:
@@ -70,6 +75,7 @@ class ItemTables:
 
     def __init__(self) -> None:
         self._runs: dict[Path, _ReadItems] = {}
+        self._latest: tuple[list[tuple[RunItems, int]], Matrix] | None = None
 
     def columns(self, folders: Mapping[str, Path]) -> dict[str, Any]:
         """Returns the object of the table, of these runs by their names."""
@@ -88,8 +94,11 @@ class ItemTables:
 
     def _matrix(self, folders: Mapping[str, Path]) -> Matrix:
         runs = [self._kept(folder).read_on() for folder in folders.values()]
-        names = {folder: name for name, folder in folders.items()} if len(runs) > 1 else {}
-        return Matrix(runs, names)
+        mark = [(run, len(run)) for run in runs]
+        if self._latest is None or self._latest[0] != mark:
+            names = {folder: name for name, folder in folders.items()} if len(runs) > 1 else {}
+            self._latest = mark, Matrix(runs, names)
+        return self._latest[1]
 
     def _kept(self, folder: Path) -> _ReadItems:
         self._runs[folder] = run = self._runs.pop(folder, None) or _ReadItems(folder)

@@ -20,7 +20,7 @@ from ...bench.evaluation.door.registry import benchmark_of
 from ...bench.evaluation.door.run_counts import entry_of
 from ...bench.evaluation.door.served_rows import ScoredRun, Tally
 from ...bench.evaluation.door.treatments import pairs_in
-from ...bench.evaluation.running.scoring import SCORES, scored_run
+from ...bench.evaluation.running.scoring import SCORES
 from ...engine.fault import LocalFault
 from ...engine.folder_file import lines_in, read_whole
 from ...engine.pairs import Pair, pair_of
@@ -98,7 +98,8 @@ class RunScores:
                 self._rewind()  # what was counted is no longer there
             if self._benchmark is None:
                 self._benchmark = benchmark_of(self._folder)
-                self._run = scored_run(self._benchmark, self._folder, manifest, is_each_once=False)
+                readings = self._benchmark.readings_of(manifest)
+                self._run = ScoredRun(folder=self._folder, manifest=manifest, readings=readings)
                 self._tally = self._benchmark.tally(self._run)
             decode, of_tally = msgspec.json.Decoder(_Line).decode, msgspec.json.Decoder(self._benchmark.Line).decode
             for line in self._lines(path):
