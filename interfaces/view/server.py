@@ -29,6 +29,7 @@ from ..http.http_server import HttpServer
 from ..terminal.output import note
 from .folders import RunFolders
 from .items import RUNS_KEPT, ItemTables
+from .labels import LabelSheets
 from .page import page, policy
 from .scores import RunScores
 
@@ -40,6 +41,7 @@ _SAFE = (
 )
 _JSON = f"Content-Type: application/json\r\n{_SAFE}"
 Query = Mapping[str, Sequence[str]]
+Act = Callable[[Path, dict[str, Any]], Awaitable[Any]]
 
 
 class _Refused(Exception):
@@ -87,7 +89,8 @@ class ViewServer:
         self._folders = RunFolders(roots)
         self._scores: dict[Path, tuple[RunScores, asyncio.Lock]] = {}
         self._items = ItemTables()
-        self._items_lock = asyncio.Lock()
+        self._labels = LabelSheets()
+        self._items_lock, self._labels_lock = asyncio.Lock(), asyncio.Lock()
         self._rules = GuardRules(port, tokens=(CallerToken("", digest_of(self.token)),))
         self._page = page()
         self._server = HttpServer(self._begin, _failed, self._drained, HOST, port)
@@ -123,14 +126,16 @@ class ViewServer:
             )
             return HttpResponse(200, fields, self._page.html)
         if request.seen.method == "POST":
-            if path != "/steer":
+            act = {"/steer": self._steer, "/label": self._label}.get(path)
+            if act is None:
                 return _json({"error": f"there is no {path[:200]}"}, 404)
-            return _Answering(lambda back: self._steer(request, back))
+            return _Answering(lambda back: self._act(act, request, back))
         read = {
             "/runs": self._runs,
             "/scores": self._scores_of,
             "/columns": self._columns,
             "/details": self._details,
+            "/question": self._question,
         }.get(path)
         if read is None:
             return _json({"error": f"there is no {path[:200]}"}, 404)
@@ -167,12 +172,27 @@ class ViewServer:
             raise _Refused(400, f"expected 1 to {RUNS_KEPT} runs")
         return {name: self._folder(name) for name in names}
 
-    async def _steer(self, request: HttpRequest, back: Connection) -> Any:
+    async def _question(self, query: Query) -> Any:
+        folder, rater = self._folder(query.get("run", [""])[0]), query.get("rater", [""])[0]
+        texts = (query.get(name, [""])[0] for name in ("at", "after"))
+        places = [int(text) if text.isdecimal() and len(text) < 9 else None for text in texts]
+        async with self._labels_lock:
+            return await asyncio.to_thread(self._labels.question, folder, rater, *places)
+
+    async def _act(self, act: Act, request: HttpRequest, back: Connection) -> Any:
+        """Reads what a request wants of which run, and has it done."""
         wanted = object_of(await body_of(request, back, within_s=_BODY_S))
         name = wanted.pop("run", None)
         if not isinstance(name, str):
             raise _Refused(400, "expected the name of a run")
-        return await asyncio.to_thread(steer, self._folder(name), wanted)
+        return await act(self._folder(name), wanted)
+
+    async def _steer(self, folder: Path, wanted: dict[str, Any]) -> Any:
+        return await asyncio.to_thread(steer, folder, wanted)
+
+    async def _label(self, folder: Path, wanted: dict[str, Any]) -> Any:
+        async with self._labels_lock:
+            return await asyncio.to_thread(self._labels.set_label, folder, str(wanted.get("rater") or ""), wanted)
 
 
 def _json(value: Any, status: int = 200) -> HttpResponse:

@@ -263,7 +263,7 @@ let items = null;
 function showTable(names) {
   const id = names.join("\n");
   const fields = new URLSearchParams(location.hash.slice(1));
-  byId("items-begin").hidden = items?.id === id || fields.get("items") === id;
+  byId("open-items").hidden = items?.id === id || fields.get("items") === id;
   if (items?.id === id) return;
   byId("items-place").replaceChildren();
   items = null;
@@ -299,6 +299,143 @@ async function followItems(names) {
   }
 }
 
+// ---- labels ----
+
+const labelsOf = () => new URLSearchParams(location.hash.slice(1)).get("label");
+let asked = null; // the question that is shown
+let passed = []; // the places of the answers before, the latest last
+let picked = null; // a choice that waits for its certainty
+
+const rater = () => byId("rater").value.trim();
+
+async function askLabel(place = {}) {
+  const query = { run: labelsOf(), rater: rater(), ...place };
+  const name = JSON.stringify([query.run, query.rater]);
+  const question = await ask(`/question?${new URLSearchParams(query)}`);
+  if (name !== JSON.stringify([labelsOf(), rater()])) return;
+  [asked, picked] = [question, null];
+  drawQuestion();
+}
+
+function drawQuestion(trouble = "") {
+  const one = asked;
+  const head = made("p", { className: "note", textContent: `${whole(one.labelled)} of ${whole(one.of)} labelled${one.at == null ? "; that was the last." : `; this is number ${whole(one.at + 1)}.`}` });
+  const undo = button("Undo (U)", undoLabel);
+  undo.disabled = !passed.length;
+  const said = made("p", { className: "alert", role: "alert", textContent: trouble, hidden: !trouble });
+  if (one.at == null) {
+    byId("question").replaceChildren(head, undo, said);
+    return;
+  }
+  const said_ = (text) => made("div", { className: "said", textContent: text });
+  const choices = one.choices.map(([letter, name, words]) => {
+    const choice = button(`${letter}: ${words || name}`, () => pick(letter));
+    choice.setAttribute("aria-pressed", String(letter === picked || (picked === null && name === one.label)));
+    return choice;
+  });
+  const steps = picked === null ? [] : [...one.certainties.map(([digit, name]) => button(`${digit}: ${name}`, () => pick(digit))), button("Enter: leave it out", () => pick("Enter"))];
+  const history = one.history.length ? [made("details", {}, made("summary", { textContent: `Earlier turns: ${one.history.length}` }), ...one.history.flatMap(([question, text]) => [made("h4", { textContent: "Question" }), said_(question), made("h4", { textContent: "Answer" }), said_(text)]))] : [];
+  byId("question").replaceChildren(
+    head,
+    made("p", { className: "note", textContent: Object.values(one.about).join(": ") }),
+    ...history,
+    ...(one.question ? [made("h3", { textContent: "Question" }), said_(one.question)] : []),
+    made("h3", { textContent: "Answer" }),
+    said_(one.text),
+    made("p", { textContent: one.ask || "Which label fits the answer?" }),
+    made("div", { className: "steer" }, ...choices, button("Skip (S)", skipLabel), undo),
+    ...(steps.length ? [made("p", { textContent: "How certain?" }), made("div", { className: "steer" }, ...steps)] : []),
+    said,
+  );
+}
+
+// The next answer is shown only after the server has said that the label is on disk.
+async function setLabel(question, label, certainty = null) {
+  try {
+    await ask("/label", { run: labelsOf(), rater: rater(), at: question.at, mark: question.mark, label, certainty });
+    return true;
+  } catch (error) {
+    drawQuestion(`The label is not saved: ${error.message}. Give it again.`);
+    return false;
+  }
+}
+
+let isSaving = false;
+async function alone(act) {
+  if (isSaving) return;
+  isSaving = true;
+  try {
+    await act();
+  } catch (error) {
+    byId("question").replaceChildren(made("p", { className: "alert", role: "alert", textContent: error.message }));
+  } finally {
+    isSaving = false;
+  }
+}
+
+function pick(keyName) {
+  const choice = asked.choices.find(([letter]) => letter === keyName.toUpperCase());
+  const step = asked.certainties.find(([digit]) => digit === keyName);
+  if (choice && asked.certainties.length) {
+    picked = choice[0];
+    drawQuestion();
+  } else if (choice || (picked !== null && (step || keyName === "Enter"))) {
+    const [, name] = choice ?? asked.choices.find(([letter]) => letter === picked);
+    alone(async () => {
+      if (!(await setLabel(asked, name, step ? step[2] : null))) return;
+      passed.push(asked.at);
+      await askLabel();
+    });
+  }
+}
+
+// What was skipped comes again at the end.
+function skipLabel() {
+  alone(async () => {
+    passed.push(asked.at);
+    await askLabel({ after: asked.at });
+  });
+}
+
+function undoLabel() {
+  if (!passed.length) return;
+  alone(async () => {
+    const at = passed.pop();
+    await askLabel({ at });
+    if (asked.label !== null && (await setLabel(asked, null))) await askLabel({ at });
+  });
+}
+
+byId("open-labels").addEventListener("click", () => { location.hash = `#${new URLSearchParams({ label: shown()[0] })}`; });
+byId("rater").value = sessionStorage.getItem("rater") ?? "";
+byId("rater-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem("rater", rater());
+  passed = [];
+  document.activeElement.blur();
+  alone(() => askLabel());
+});
+
+function labelKey(event) {
+  if (asked === null || event.target.closest("input")) return false;
+  if (event.key.toUpperCase() === "U") undoLabel();
+  else if (asked.at == null) return false;
+  else if (event.key.toUpperCase() === "S") skipLabel();
+  else if (event.key === "Enter" && (picked === null || event.target.closest("button"))) return false;
+  else pick(event.key);
+  return true;
+}
+
+function showLabelling(name) {
+  byId("labelling").hidden = name === null;
+  if (name === null || byId("labelling").dataset.run === name) return;
+  byId("labelling").dataset.run = name;
+  byId("labelling-back").href = addressOf(name);
+  [asked, passed] = [null, []];
+  byId("question").replaceChildren();
+  byId("rater").focus();
+}
+
 // ---- what is shown ----
 
 function shown() {
@@ -308,9 +445,10 @@ function shown() {
 
 function show() {
   const names = shown();
-  byId("list").hidden = names.length > 0;
+  showLabelling(labelsOf());
+  byId("list").hidden = names.length > 0 || labelsOf() !== null;
   byId("one").hidden = names.length === 0;
-  setText(byId("title"), names.length === 0 ? "Runs" : names.length === 1 ? "A run" : "Two runs");
+  setText(byId("title"), labelsOf() !== null ? `Labels: ${labelsOf()}` : names.length === 0 ? "Runs" : names.length === 1 ? "A run" : "Two runs");
   document.title = names.length ? `${names.join(" and ")} – Millstream` : "Millstream runs";
   if (names.length === 0) showList();
   for (const [name, panel] of panels) {
@@ -329,7 +467,8 @@ function show() {
   // Runs of different benchmarks have no item in common.
   const kinds = new Set(names.map((name) => runs.find((run) => run.name === name && run.kind === "run")?.benchmark));
   const hasItems = kinds.size === 1 && !kinds.has(undefined);
-  byId("items-title").hidden = byId("items-begin").hidden = !hasItems;
+  byId("items-title").hidden = byId("open-items").hidden = !hasItems;
+  byId("open-labels").hidden = !hasItems || names.length > 1;
   if (hasItems) {
     showTable(names);
     followItems(names);
@@ -366,6 +505,10 @@ document.addEventListener("visibilitychange", () => { if (!document.hidden) refr
 document.addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") && event.target.type !== "checkbox") return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!byId("labelling").hidden && event.key !== "Escape") {
+    if (labelKey(event)) event.preventDefault();
+    return;
+  }
   const step = { j: 1, k: -1 }[event.key];
   if (event.key === "Escape" && !event.target.closest(".items")) location.hash = "";
   else if (step !== undefined && !byId("list").hidden) {

@@ -96,3 +96,38 @@ def test_a_page_without_the_key_shows_no_run(browser: Browser, tmp_path: Path) -
         assert page.evaluate(script, view.address) == "refused"
         script = "address => fetch(address, {mode: 'no-cors'}).then(a => a.type + a.status, () => 'refused')"
         assert page.evaluate(script, view.address) in ("opaque0", "refused")
+
+
+@pytest.mark.needs_benchmark("millstone")
+def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: Provider, tmp_path: Path) -> None:
+    size = ("--limit", "1", "--templates", "1", "--trials", "1", "--no-report", "--no-progress")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "runs/one")
+    assert finish(start(tmp_path, "run", "millstone", "--model", "sim/open", *size, *where)).code == 0
+    labels = tmp_path / "runs" / "one" / "labels.jsonl"
+    with viewing(tmp_path, "runs") as view:
+        page, watched = opened(browser, view.address)
+        page.locator("#rows a").click()
+        page.get_by_role("button", name="Label a sample of the answers").click()
+        page.keyboard.type("Ann")
+        page.keyboard.press("Enter")
+        page.get_by_text("0 of 11 labelled; this is number 1.").wait_for()
+        assert "sim/open" not in page.locator("#question").inner_text()
+        page.keyboard.press("a")
+        page.get_by_text("1 of 11 labelled; this is number 2.").wait_for()
+        page.keyboard.press("s")
+        page.get_by_text("1 of 11 labelled; this is number 3.").wait_for()
+        page.keyboard.press("b")
+        page.get_by_text("2 of 11 labelled; this is number 4.").wait_for()
+        page.keyboard.press("u")
+        page.get_by_text("1 of 11 labelled; this is number 3.").wait_for()
+        for count in range(2, 11):
+            page.keyboard.press("a")
+            page.get_by_text(f"{count} of 11 labelled; this is number").wait_for()
+        # The one that was skipped comes at the end.
+        page.get_by_text("10 of 11 labelled; this is number 2.").wait_for()
+        page.keyboard.press("a")
+        page.get_by_text("11 of 11 labelled; that was the last.").wait_for()
+        assert watched.complaints == []
+    written = [json.loads(line) for line in labels.read_text().splitlines()]
+    assert {line["rater"] for line in written} == {"Ann"} and sum(line["label"] is None for line in written) == 1
+    assert len({line["id"] for line in written}) == 11

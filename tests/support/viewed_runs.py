@@ -25,6 +25,7 @@ class View(NamedTuple):
 
     port: int
     key: str
+    pid: int
 
     @property
     def address(self) -> str:
@@ -42,7 +43,7 @@ class View(NamedTuple):
             answer = connection.getresponse()
             return answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()}
 
-    def get(self, path: str, **query: str) -> Any:
+    def get(self, path: str, **query: object) -> Any:
         status, body, _ = self.ask(f"{path}?{urlencode(query)}")
         assert status == 200, body
         return json.loads(body)
@@ -59,7 +60,7 @@ def viewing(home: Path, *folders: str) -> Iterator[View]:
         text = "".join(iter(process.stdout.readline, "}\n")) + "}"
         address = urlsplit(json.loads(text)["address"])
         try:
-            yield View(address.port or 0, parse_qs(address.query)["key"][0])
+            yield View(address.port or 0, parse_qs(address.query)["key"][0], process.pid)
         finally:
             process.terminate()
             assert process.wait(20) == 0
