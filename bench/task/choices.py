@@ -41,15 +41,10 @@ class Choice(Scorer, frozen=True):
         assert self.options is not None
         (column,) = (piece.name for piece in self.options.pieces if isinstance(piece, ColumnSlot))
         options, letters = list(self.options.alternatives(row)), self._options(row)[1]
-        order = self.order(row.id, trial, letters)
+        seed = f"{self.shuffle}\0{row.id}\0{trial}"  # all orders are equally likely
+        order = "".join(sorted(letters, key=lambda letter: sha256(f"{seed}\0{letter}".encode()).digest()))
         data = {**row.data, column: [options[letters.index(letter)] for letter in order]}
         return structs.replace(row, data=data, order=order)
-
-    def order(self, row: str, trial: int, letters: str) -> str:
-        """Returns the letters in the order of a row's trial; all orders are equally likely."""
-        return "".join(
-            sorted(letters, key=lambda letter: sha256(f"{self.shuffle}\0{row}\0{trial}\0{letter}".encode()).digest())
-        )
 
     def describe(self) -> dict[str, Any]:
         return {name: value for name, value in super().describe().items() if (name, value) != ("shuffle", None)}

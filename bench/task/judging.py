@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...configuration.errors import UsageError
-from ...engine.call import Call, Reply
+from ...engine.call import Call, Message, Reply
 from ...engine.content import Image
 from ...engine.pairs import Pair
 from ..evaluation.door.ask import Ask
@@ -25,6 +25,7 @@ from .grading import exchange_of
 from .judge import Exchange, Judge, told
 from .judge_call import JudgeCall
 from .options import Readings
+from .prompts import alone
 from .records import Record as AnswerRecord
 from .records import silence_of
 from .rows import TaskError
@@ -161,16 +162,13 @@ class _AnswerReader(Struct, frozen=True):
             return template(text, "prompt").fill(record.as_row())
         if isinstance(record.prompt, str):
             return record.prompt
-        turns = [turn for turn in record.prompt if turn["role"] != "system"]
-        if any(turn["role"] == "assistant" for turn in turns):
+        turns = [(turn["role"], [part for part in turn["content"] if isinstance(part, str)]) for turn in record.prompt]
+        if any(role == "assistant" for role, _ in turns):
             raise UsageError(
                 f"judge: {record.id}: the prompt is made by a function and has answers in it: its records don't say "
                 f"which turns are shots, so what the judge read can't be built again"
             )
-        texts = ["".join(part for part in turn["content"] if isinstance(part, str)) for turn in turns]
-        if len(turns) == 1:
-            return texts[0]
-        return "\n\n".join(f"{turn['role']}: {text}" for turn, text in zip(turns, texts, strict=True))
+        return alone(tuple(Message(role, "".join(texts)) for role, texts in turns))
 
 
 def _images_in(record: AnswerRecord) -> tuple[Image, ...]:

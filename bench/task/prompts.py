@@ -38,7 +38,7 @@ class Prompts(Struct, frozen=True):
         """Returns the input of a row's call (a text if the question is all of it, else messages), and for a judge the
         question alone and its images."""
         question = _question(self.ask, row)
-        return self._whole(question, row), _alone(question), images_in(question)
+        return self._whole(question, row), alone(question), images_in(question)
 
     def _whole(self, question: Input, row: TaskRow) -> Input:
         if self.system is None and not self.shots:
@@ -56,7 +56,8 @@ def images_in(question: Input) -> tuple[Image, ...]:
     return tuple(part for part in parts if isinstance(part, Image))
 
 
-def _alone(question: Input) -> str:
+def alone(question: Input) -> str:
+    """Returns the question without its system prompt, as a judge reads it."""
     if isinstance(question, str):
         return question
     turns = [message for message in question if message.role != "system"]

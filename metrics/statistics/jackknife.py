@@ -28,6 +28,7 @@ def jackknife_interval(
     cluster: NDArray[np.int64],
     kind: NDArray[Any],
     *,
+    freedom: float = math.inf,
     level: float = LEVEL,
     of: str,
 ) -> Interval | None:
@@ -38,6 +39,7 @@ def jackknife_interval(
     cluster: the cluster of each row, such as its item.
     kind: the kind of each row as a number, such as its label. Fewer than 5 clusters of the rarest kind have no
     interval, and neither have fewer than 30 clusters.
+    freedom: the most degrees of freedom of Student's t, where few rows decide the error.
     of: what the clusters are, as in "items".
 
     Percentiles of a bootstrap miss more often at every size, above all near 1 (simulated, docs/intervals.md).
@@ -64,7 +66,7 @@ def jackknife_interval(
         return none(f"no interval: the figure, or that without one of the {of}, is 0 or 1")
     logits, parts = np.log(without / (1 - without)), len(without)
     error = math.sqrt((parts - 1) / parts * float(((logits - logits.mean()) ** 2).sum()))
-    middle, half = math.log(value / (1 - value)), t_quantile(level, parts - 1) * error
+    middle, half = math.log(value / (1 - value)), t_quantile(level, min(parts - 1, freedom)) * error
     if half == 0:
         return none(f"no interval: the figure is the same without any one of the {of}")
     low, high = (1 / (1 + math.exp(-end)) for end in (middle - half, middle + half))

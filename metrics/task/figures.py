@@ -83,4 +83,7 @@ def pass_at(k: int, is_right: Mask, item: Places, cell: Places) -> Interval | No
     def figure(kept: Mask) -> float:
         return float(values[kept].mean())
 
-    return jackknife_interval(figure, item[first][enough], values > values.mean(), of=OF)
+    # The error of a mean near 0 or 1 is known from the few items on the other side of it alone (simulated).
+    is_above = values > values.mean()
+    few = min(is_above.sum(), (~is_above).sum())
+    return jackknife_interval(figure, item[first][enough], is_above, freedom=few, of=OF)

@@ -81,7 +81,8 @@ def _mean(values: Values, within: Bounds | None, of_shares: bool) -> dict[str, A
 
 
 def _mean_of_part(model: ModelAnswers, rules: ReadingRules, part: str) -> dict[str, Any]:
-    is_share = are_binary(model.column(part))
+    is_main = part in model.firsts
+    is_share = are_binary(model.column(part)) or (is_main and rules.within == (0, 1))
     return _mean(model.values(rules, part), (0.0, 1.0) if is_share else None, is_share)
 
 

@@ -123,7 +123,7 @@ def test_a_table_declares_the_same_task_as_python(folder: Path) -> None:
         ({"score": "numbers"}, r"^here: score: expected one of .*, got 'numbers' \(nearest: numeric\)$"),
         (
             {"score": "mach"},
-            "here: score: expected one of match, regex, choice, numeric, judge, loglikelihood, got 'mach'",
+            "here: score: expected one of match, regex, choice, numeric, judge, loglikelihood, win_rate, got 'mach'",
         ),
         (
             {"score": {"scorer": "numeric", "expcted": "1"}},
