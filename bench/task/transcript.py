@@ -216,6 +216,9 @@ def transcript_of(calls: Iterable[AskedCall]) -> Transcript:
         return places[name]
 
     written = []
+    # Of the call before, which most calls go on from: the messages, and the place of the last one.
+    before: tuple[Message, ...] = ()
+    sent: int | None = None
     for each in calls:
         call, outcome, kind = each.call, each.outcome or _UNANSWERED, dict[str, Any]()
         reply = outcome.reply
@@ -227,9 +230,12 @@ def transcript_of(calls: Iterable[AskedCall]) -> Transcript:
             if outcome.latency_ms is not None and not outcome.cached:
                 kind["seconds"] = round(outcome.latency_ms / 1000, 3)
         else:
-            sent = None
-            for message in call.messages():
+            turns = tuple(call.messages())
+            if turns[: len(before)] != before:
+                before, sent = (), None
+            for message in turns[len(before) :]:
                 sent = put(message, sent)
+            before = turns
             place = put(None if reply is None else message_of_reply(reply), sent)
             asking |= dict.fromkeys(map(id, () if reply is None else reply.tool_calls), place)
             kind |= {"model": call.model, "input": sent}
