@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ...engine.runs.run_folder import WrongSpecification
     from ...report.sections import PageContents
     from ..evaluation.door.judging import Judging
+    from ..evaluation.door.run_figures import RunFigures
     from .report.runs import ConversationRun
 
 _Run = TypeVar("_Run", bound=RunBasis)
@@ -51,6 +52,7 @@ _Run = TypeVar("_Run", bound=RunBasis)
 
 class Chameleon(ItemBenchmark[TurnRecord]):
     name = "chameleon"
+    compares_runs = True
     title = TITLE
     unit = "turn"
     unit_name = "conversation"
@@ -179,6 +181,15 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         from .report.manner import manner_of_source
 
         return manner_of_source(source)
+
+    def run_figures(self, run: ScoredRun) -> RunFigures:
+        from ..evaluation.running.scored_figures import scored_figures
+
+        def of_conversations(part: Mapping[str, Any], pair: Pair) -> dict[str, float | None]:
+            every = part["conversations"].get(pair.model, {}).get(pair.treatment, {})
+            return {conversation: figures["score"] for conversation, figures in every.items()}
+
+        return scored_figures(self, run, of_conversations, of="conversations", within=(0, 1))
 
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
         return forecast(run, expected)

@@ -12,6 +12,7 @@ from ...engine.pairs import Pair
 from ...engine.remarks import remark
 from ..evaluation.door.benchmark import ItemBenchmark, LoadPrompts, PublishedCounts, RunBasis
 from ..evaluation.door.item import Item
+from ..evaluation.door.run_counts import entry_of
 from ..evaluation.door.treatments import specified_pairs
 from .grid import GridItem, default_max_tokens, limit_name
 from .labels import labels_used
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from ..evaluation.door.expected import Expected
     from ..evaluation.door.label import Labeller
     from ..evaluation.door.listed_run import ListedRun
+    from ..evaluation.door.run_figures import RunFigures
     from ..evaluation.door.served_rows import ScoredRun
     from .published_counts import CountsTable
     from .recount import GridTally
     from .report.folders import AnswerFolder
 
 _Run = TypeVar("_Run", bound=RunBasis)
+# What a manner says of a run's rows, which are compared one by one.
+_OF_ROWS = ("issues", "temperatures", "reasoning efforts")
 
 
 def _score_counts(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,6 +64,7 @@ def _check_counts_have(given: Mapping[str, Any]) -> None:
 
 class MillStone(ItemBenchmark[GridRecord]):
     name = "millstone"
+    compares_runs = True
     title = TITLE
     unit = "prompt"
     columns = COLUMNS
@@ -146,6 +151,14 @@ class MillStone(ItemBenchmark[GridRecord]):
         from .manner import manner_of_source
 
         return manner_of_source(source, scores, is_recorded="stance" not in given)
+
+    def run_figures(self, run: ScoredRun) -> RunFigures:
+        from ..evaluation.running.scored_figures import scored_figures
+
+        def of_issues(part: Mapping[str, Any], pair: Pair) -> dict[str, float | None]:
+            return {issue: entry["om"] for issue, entry in entry_of(part, pair).get("issues", {}).items()}
+
+        return scored_figures(self, run, of_issues, of="issues", within=(0, 100), left_out=_OF_ROWS)
 
     def forecast(self, run: RunBasis, expected: Expected) -> Expected:
         labels = run.items.dataset["labels"]

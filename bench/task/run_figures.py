@@ -18,7 +18,7 @@ from .options import Readings
 from .records import Record
 from .recount import model_answers
 from .rows import canonical
-from .score_document import rules_of
+from .score_document import NO_MANIFEST, rules_of
 
 # As many prompts are kept as text, to show how they differ.
 _EXAMPLES = 20
@@ -34,6 +34,7 @@ def run_figures(records: Iterable[Record], specification: Mapping[str, Any], rea
         values = dict(zip(model.items, model.values(rules).tolist(), strict=True))
         figures = {items.keys[item]: value for item, value in values.items() if not np.isnan(value)}
         rows[model.name] = RowFigures(pair, figures, are_binary(model.column()))
+    within = rules.within or seen_bounds([*models.values()])
     return RunFigures(
         rows=rows,
         options={
@@ -43,7 +44,9 @@ def run_figures(records: Iterable[Record], specification: Mapping[str, Any], rea
         },
         names=items.names,
         addresses=specification.get("endpoints") or {},
-        within=rules.within or seen_bounds([*models.values()]),
+        within=within,
+        has_right=within == (0.0, 1.0),
+        is_told=specification is not NO_MANIFEST,
         prompts=items.prompts,
         examples=items.examples,
     )

@@ -24,16 +24,20 @@ class RowFigures(Struct, frozen=True):
 class RunFigures(Struct, frozen=True, kw_only=True):
     """The figures of a run, by the names of its rows, and the options that decided them."""
 
+    is_told: bool = True
+    """Whether a manifest says how the run was made; if not, nobody knows in which options it differs from another."""
     rows: Mapping[str, RowFigures]
     """The rows, by the names that they have in scores.json."""
     options: Mapping[str, str]
     """What decides answers and figures, beside data, model and treatment: names with texts."""
-    names: Mapping[str, str]
-    """The items as people read them, by their keys."""
+    names: Mapping[str, str] = MappingProxyType({})
+    """The items as people read them, by their keys, where these are other texts."""
     addresses: Mapping[str, str] = MappingProxyType({})
     """The address of each model."""
     within: tuple[float, float] | None = None
     """The least and the largest figure possible; None: not known."""
+    has_right: bool = False
+    """Whether a figure of 0.5 or more is right, and any other wrong."""
     of: str = "items"
     """The word for several items."""
     prompts: Mapping[str, int] = MappingProxyType({})

@@ -36,7 +36,7 @@ def with_compared(
         contents,
         sections=(first, section, *rest),
         tables=(*contents.tables, *tables),
-        unlike="; ".join(each.why_not for each in comparisons if each.why_not),
+        unlike=contents.unlike or "; ".join(each.why_not for each in comparisons if each.why_not),
     )
 
 

@@ -163,7 +163,8 @@ def _contents(runs: Sequence[BenchmarkFolder], readings: Mapping[str, Any], flag
         contents = benchmark.report(records, chosen, flags)
         if contents is None:
             contents = general_part(benchmark, records, chosen, flags)
-        contents = with_compared(contents, benchmark, [run.path for run in folders], chosen)
+        with_records = [run.path for run in folders if (run.path / RECORDS).is_file()]
+        contents = with_compared(contents, benchmark, with_records, chosen)
         every.append(with_readers(contents, benchmark, {run.path: run.manifest for run in folders}))
     return every
 

@@ -80,10 +80,6 @@ class RowComparison(Struct, frozen=True, kw_only=True):
     of: str
 
     @property
-    def is_treatment(self) -> bool:
-        return len(self.differences) == 1
-
-    @property
     def name(self) -> str:
         return self.a if self.a == self.b else f"{self.a} minus {self.b}"
 
@@ -94,7 +90,8 @@ class RunComparison(Struct, frozen=True):
     a: str
     b: str
     rows: tuple[RowComparison, ...]
-    are_shares: bool = True
+    has_right: bool = True
+    is_told: bool = True
     why_not: str = ""
 
     @property
@@ -106,15 +103,19 @@ class RunComparison(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """What the two runs differ in, and what follows for reading the differences."""
-        shared = self.differences
-        more = any(len(row.differences) > len(shared) for row in self.rows)
         both = f"{self.a} minus {self.b}, paired by {self.rows[0].of.removesuffix('s')}"
-        names = ", ".join(each.brief for each in shared) + (" and what each row says" if more else "")
-        if not shared and not more:
+        if not self.is_told:
+            return f"{both}: how one of them was made is not known, so the differences may come from anything"
+        shared, options = self.differences, [len(row.differences) for row in self.rows]
+        names = [each.brief for each in shared]
+        if max(options) > len(shared):
+            names.append("what each row says")
+        if not names:
             return f"{both}: made alike, so the differences are chance"
-        if len(shared) == 1 and not more:
-            return f"{both}: they differ in {names} alone"
-        return f"{both}: they differ in {names}, so no difference is the effect of one of these, and none has a p"
+        if set(options) == {1}:
+            return f"{both}: they differ in {names[0]} alone"
+        which = "none" if 1 not in options else "such a row has none"
+        return f"{both}: they differ in {', '.join(names)}; a p is for one option alone, so {which}"
 
 
 def compared_folders(
@@ -141,6 +142,7 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
         scales = " and ".join("{:g} to {:g}".format(*each.within) for each in (first, second) if each.within)
         return RunComparison(a, b, (), why_not=f"{a} and {b}: their scores have other scales ({scales})")
     within = first.within if first.within == second.within else None
+    has_right, is_told = first.has_right and second.has_right, first.is_told and second.is_told
     options = tuple(_option_differences(first, second))
     names = [name for name in first.rows if name in second.rows]
     rows = []
@@ -150,18 +152,20 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
         entry = paired_entry(of_a.figures, of_b.figures, within=within, of=first.of, of_shares=are_shares)
         if entry is not None:
             differences = (*_pair_differences(of_a.pair, of_b.pair, first, second), *options)
-            rows.append((one, other, differences, entry, tuple(_flips(of_a, of_b, first.names, within))))
+            rows.append((one, other, differences, entry, tuple(_flips(of_a, of_b, first.names, has_right))))
     if not rows:
         return RunComparison(a, b, (), why_not=f"{a} and {b}: no row of one with a score is in the other")
-    adjusted = holm([entry["p"] if len(differences) == 1 else None for _, _, differences, entry, _ in rows])
+    # A difference in one option alone is a treatment.
+    of_treatments = [entry["p"] if is_told and len(options) == 1 else None for _, _, options, entry, _ in rows]
     return RunComparison(
         a,
         b,
         tuple(
             RowComparison(a=one, b=other, differences=differing, entry=entry, p_adjusted=p, flips=flips, of=first.of)
-            for (one, other, differing, entry, flips), p in zip(rows, adjusted, strict=True)
+            for (one, other, differing, entry, flips), p in zip(rows, holm(of_treatments), strict=True)
         ),
-        are_shares=within == (0.0, 1.0),
+        has_right=has_right,
+        is_told=is_told,
     )
 
 
@@ -197,11 +201,9 @@ def _number(value: float | None) -> str:
     return NONE if value is None else f"{value:g}"
 
 
-def _flips(
-    a: RowFigures, b: RowFigures, names: Mapping[str, str], within: tuple[float, float] | None
-) -> Iterable[Flip]:
+def _flips(a: RowFigures, b: RowFigures, names: Mapping[str, str], has_right: bool) -> Iterable[Flip]:
     both = ((key, value, b.figures[key]) for key, value in a.figures.items() if key in b.figures)
-    if within == (0.0, 1.0):
+    if has_right:
         differing = [each for each in both if (each[1] >= _RIGHT) != (each[2] >= _RIGHT)]
     else:
         differing = [each for each in both if each[1] != each[2]]
@@ -234,7 +236,7 @@ def _row_lines(row: RowComparison, compared: RunComparison) -> Iterator[str]:
     more = f"; differ in {', '.join(extra)}" if extra else ""
     over = count_text(row.entry[row.of], row.of.removesuffix("s"))
     yield f"{row.name}: {row.entry['difference']:+.3f}{interval} over {over}{p}{more}"
-    ahead_in = "right only in" if compared.are_shares else "higher in"
+    ahead_in = "right only in" if compared.has_right else "higher in"
     for name, ahead in (
         (compared.a, [flip.item for flip in row.flips if flip.a > flip.b]),
         (compared.b, [flip.item for flip in row.flips if flip.a < flip.b]),

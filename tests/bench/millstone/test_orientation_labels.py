@@ -93,7 +93,7 @@ def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
         "not compared: The models were not asked alike" in both.out and "orientation labels (as given in " in both.out
     )
     assert json.loads(cli(*names, FIX, "--json").out)["not_compared"] == []
-    assert "they differ in data set (" in cli("score", "given", "fixed").err
+    assert "paired by issue: they differ in data set (" in cli("score", "given", "fixed").out
 
     # The same answers under either labels, from the records alone.
     told = json.loads(cli("score", "given", FIX, "--json").out)["given"]["millstone"]["models"]["sim/open"]

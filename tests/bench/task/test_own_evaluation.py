@@ -98,11 +98,25 @@ def test_runs_that_differ_in_more_than_one_option_have_a_difference_and_no_p(
     assert cli(*asked(provider, "mine.py:plain", "--out", "hot", "--temperature", "1", "--no-report")).code == 0
     assert cli(*asked(provider, "mine.py:polite", "--out", "b", "--max-tokens", "90", "--no-report")).code == 0
     out = cli("score", "a", "b").out
-    assert "a minus b, paired by item: they differ in prompt, max_tokens (none; 90), so no difference is" in out
+    assert "they differ in prompt, max_tokens (none; 90); a p is for one option alone, so none\n" in out
     [line] = [line for line in out.splitlines() if line.startswith("sim/open: ")]
     assert "over 12 items" in line and "p = " not in line
     assert "they differ in temperature (none; 1) alone" in cli("score", "a", "hot").out
     assert "a minus again, paired by item: made alike" in cli("score", "a", "again").out
+
+
+def test_of_records_without_a_manifest_nobody_knows_what_they_differ_in(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN)
+    assert cli(*asked(provider, "mine.py", "--out", "a", "--no-report")).code == 0
+    for name in ("b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "records.jsonl").write_bytes((tmp_path / "a/records.jsonl").read_bytes())
+    for first in ("a", "b"):
+        out = cli("score", first, "c").out
+        assert f"{first} minus c, paired by item: how one of them was made is not known" in out
+        assert "sim/open: +0.000" in out and "p = " not in out
 
 
 def test_two_models_and_two_scorers_on_the_same_rows_are_treatments_and_other_rows_are_not_compared(
