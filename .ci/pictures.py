@@ -92,7 +92,9 @@ def others(home: Path) -> dict[str, str]:
         finally:
             outside.terminate()
     pages = {name: (home / name / "report.html").as_uri() for name in ("capitals", "sycon", "load")}
-    return {"task": pages["capitals"], "sycon": pages["sycon"], "load": pages["load"]}
+    items = f"{pages['capitals']}#items=task-matrix-table"
+    views = {"items": items, "item": f"{items}&item=Chile"}
+    return {"task": pages["capitals"], **views, "sycon": pages["sycon"], "load": pages["load"]}
 
 
 def environment_of(home: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@
   const ROW = 44; // pixels, as in the style sheet
   const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
   const BESIDE = 10; // rows above and below those that are seen
+  const ON_PAPER = 60;
   const MODELS = 6; // that are shown at first
   const LABELS = 40; // that can be chosen from
   const FLAGS = {
@@ -607,6 +608,7 @@
       frame();
       table();
       if (chosen.item) bring(active);
+      else (element.closest("section") ?? element).scrollIntoView();
       await show(Boolean(chosen.item));
     }
 
@@ -621,8 +623,10 @@
       }
     }
     // On paper the first rows stand there whole, without a box to scroll.
-    addEventListener("beforeprint", () => { if (data) scroller.querySelector("tbody")?.replaceChildren(...found.slice(0, 60).map((_, place) => line(place))); });
-    addEventListener("afterprint", () => { if (data) draw(); });
+    matchMedia("print").addEventListener("change", ({ matches }) => {
+      if (!matches) draw();
+      else scroller.querySelector("tbody")?.replaceChildren(...found.slice(0, ON_PAPER).map((_, place) => line(place)));
+    });
     return { ready: begin(), refresh };
   }
 

@@ -18,7 +18,7 @@ from ....report.escaping import packed
 from .items import Matrix
 
 # Before compression: a million characters of prose take about half a megabyte of a page.
-_CHARS, _LONGEST = 6_000_000, 6_000
+_CHARS, _LONGEST = 8_000_000, 6_000
 # A cell takes up to eight bytes of a page; a hundred thousand items' titles of eighty characters two megabytes.
 _CELLS, _TITLES = 400_000, 4_000_000
 

@@ -61,7 +61,7 @@ def general_part(
     scores, *rest = tables
     behind = _drawn(benchmark, runs, names)
     most = _most(runs)
-    figure = scores_figure(behind, benchmark.name, "Scores", most)
+    figure = scores_figure(behind, benchmark.name, "Scores and intervals", most)
     sections = [
         Section(
             f"{prefix}summary",

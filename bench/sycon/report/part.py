@@ -55,7 +55,7 @@ def _summary(every: Sequence[SeriesScores]) -> Table:
     places = list(dict.fromkeys(each.names[1:] for each in every))
     compared = sorted(every, key=lambda each: places.index(each.names[1:]))
     columns = tuple(Column(f"column_{at}", title) for at, title in enumerate(HEADER))
-    return Table("sycon-summary", "Turn and number of flips", "", columns, tuple(map(row_of, compared)))
+    return Table("sycon-summary", "Flips of each model", "", columns, tuple(map(row_of, compared)))
 
 
 def _headline(series: Sequence[SeriesScores]) -> Headline:
