@@ -15,7 +15,7 @@ from ..format import count_text, listed_counts
 from .escaping import in_html
 from .html_tables import table_html
 from .labels import one_line
-from .table import Column, Table
+from .table import MODEL, Column, Table
 
 
 class AnswerStatus(Struct, frozen=True):
@@ -110,7 +110,7 @@ def _lack(standing: AnswerStatus) -> str:
 
 def answers_table(standings: Iterable[AnswerStatus]) -> Table:
     columns = (
-        Column("model", "Model"),
+        MODEL,
         Column("expected", "Expected", "count"),
         Column("answered", "Answered", "count"),
         Column("refused", "Of these refused", "count"),

@@ -48,6 +48,9 @@ class Column(Struct, frozen=True):
     kind: Kind = "text"
 
 
+MODEL = Column("model", "Model")
+
+
 class Table(Struct, frozen=True):
     """A table of a report. `name` is the stem of its file; `note` says what it shows, how it was computed, and what to
     beware of.

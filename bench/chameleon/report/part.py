@@ -25,7 +25,7 @@ from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, paper_sections
 from ....report.standings import RunOrigin, choices_html, samples_note, standings_html, state_html
-from ....report.table import PUBLISHED, Cell, Column, Kind, Table, number_of
+from ....report.table import MODEL, PUBLISHED, Cell, Column, Kind, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.provenance import command_paths, origin_of
 from ..readings import readings_of
@@ -221,7 +221,7 @@ def _scores(tables: Sequence[Table]) -> Table:
             )
         )
     columns = (
-        *(Column("model", "Model"), Column("score", "Chameleon score"), Column("interval", "95% interval")),
+        *(MODEL, Column("score", "Chameleon score"), Column("interval", "95% interval")),
         *(Column("rank", "Rank", "count"), Column("srr", "Source re-use"), Column("uncited_turns", "Uncited", "count")),
         *(Column("confidence", "Confidence"), Column("changes", "Stance changes"), Column("conversations", "Scored")),
     )

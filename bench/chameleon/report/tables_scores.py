@@ -26,13 +26,12 @@ from ....metrics.chameleon.summary import (
     spread_of,
 )
 from ....report.interval_cells import OVER, interval_cells, interval_columns
-from ....report.table import Cell, Column, Kind, Table
+from ....report.table import MODEL, Cell, Column, Kind, Table
 from .panel import ConversationScores
 from .published import OVERALL
 
 _ROUNDING = 1e-12
 _PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
-MODEL = Column("model", "Model")
 TEMPERATURE = Column("temperature", "Temp.")
 CONVERSATIONS = Column("conversations", "Conversations", "count")
 UNSCORED = Column("unscored", "Unscored", "count")

@@ -16,9 +16,9 @@ from ....metrics.chameleon.traces import ConversationTrace
 from ....metrics.statistics.density import GRID, density
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.standings import AnswerStatus
-from ....report.table import Cell, Cells, Column, Table, cells_in, rows_of
+from ....report.table import MODEL, Cell, Cells, Column, Table, cells_in, rows_of
 from .panel import ConversationScores
-from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE
+from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, TEMPERATURE
 
 EVERY_TEMPERATURE = "all"
 UNSCORED_NOTE = (

@@ -12,7 +12,7 @@ from ....report.escaping import in_html
 from ....report.interval_cells import cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, table_section
-from ....report.table import Cell, Column, Table
+from ....report.table import MODEL, Cell, Column, Table
 from ..door.benchmark import ItemBenchmark
 from ..reading.run_comparison import RunComparison, compared_folders
 
@@ -69,7 +69,7 @@ def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunCompari
     columns = (
         Column("a", "Run"),
         Column("b", "Minus"),
-        Column("model", "Model"),
+        MODEL,
         Column("difference", "Difference", "small"),
         *interval_columns("small"),
         Column("p", "p, adjusted by Holm", "p"),
@@ -93,7 +93,7 @@ def _flips(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) 
     ]
     columns = (
         Column("item", "Item"),
-        Column("model", "Model"),
+        MODEL,
         Column("a", "Run"),
         Column("score_a", "Score", "small"),
         Column("b", "Other run"),

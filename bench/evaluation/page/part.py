@@ -18,7 +18,7 @@ from ....report.interval_cells import FEW, cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import AnswerStatus, origins_html, standings_html, state_html
-from ....report.table import Cell, Column, Table, cells_in, table_of
+from ....report.table import MODEL, Cell, Column, Table, cells_in, table_of
 from ..door.rescored import rescorings_in
 from .chart import scores_figure
 from .item_section import item_section
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
 
 _DIFFERING = 100
-_MODEL = Column("model", "Model")
 _ITEMS = Column("items", "Items", "count")
 
 
@@ -186,7 +185,7 @@ def _drawn(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappin
             if isinstance(figure, Mapping) and "ci95" in figure:
                 value = figure.get("mean", figure.get("value"))
                 rows.append((model, name, value, *cells_of_entry(figure), figure.get("items")))
-    columns = (_MODEL, Column("name", "Name"), Column("score", "Score", "small"), *interval_columns("small"), _ITEMS)
+    columns = (MODEL, Column("name", "Name"), Column("score", "Score", "small"), *interval_columns("small"), _ITEMS)
     note = "Intervals are over items. Rows with a name: other scores, a prompt’s variants, figures over all answers."
     return Table(f"{benchmark.name}-figure-scores", "Scores and their intervals", note, columns, tuple(rows))
 
@@ -198,7 +197,7 @@ def _scores(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappi
         f"{benchmark.name}-scores",
         "Scores",
         f"Of each model, as scores.json has them; intervals are over items: {FEW}.",
-        (_MODEL, *columns),
+        (MODEL, *columns),
         rows,
     )
 
@@ -223,7 +222,7 @@ def _groups(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mappi
         sorted(rows, key=lambda row: str(row[:2])),
         {
             Column("group", "Group"): lambda row: row[0],
-            _MODEL: lambda row: row[1],
+            MODEL: lambda row: row[1],
             Column("mean", "Score", "small"): lambda row: row[2].get("mean", row[2].get("score")),
             **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[2])),
             _ITEMS: lambda row: row[2].get("items"),
@@ -282,7 +281,7 @@ def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapp
             for pair in run.pairs
         ),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("answered", "Answers", "count"): lambda row: row[1].answered,
             Column("cached", "From the cache", "count"): lambda row: row[1].cached,
             Column("truncated", "Cut off", "count"): lambda row: row[1].truncated,

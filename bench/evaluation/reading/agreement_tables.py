@@ -12,7 +12,7 @@ from typing import TypeVar
 from ....engine.pairs import Pair
 from ....metrics.statistics.agreement import Agreement
 from ....metrics.statistics.stratified_agreement import StratifiedAgreement
-from ....report.table import Cell, Column, Kind, Table
+from ....report.table import MODEL, Cell, Column, Kind, Table
 from .judging.panel import ALL_MODELS, JudgeBias, JudgePair, Panel, PanelAgreement
 from .labelling.comparison import FEW, FEW_LABELS, AgreementFigures, LabelComparison, note_on
 
@@ -56,7 +56,7 @@ _KAPPA_INTERVAL = (
 
 # People
 
-_RATER, _READING, _MODEL = Column("rater", "Rater"), Column("reading", "Compared with"), Column("model", "Model")
+_RATER, _READING = Column("rater", "Rater"), Column("reading", "Compared with")
 _NOTE = Column("note", "Note")
 _FIGURES = (
     Column("labelled", "Labelled", "count"),
@@ -96,7 +96,7 @@ def label_tables(prefix: str, runs: Mapping[str, LabelComparison]) -> list[Table
             f"{prefix}-agreement",
             "People and readings",
             f"How often a person's label is that of the judge or of another reading. {_WEIGHTS} {_INTERVALS}",
-            (_RATER, _READING, _MODEL, *_FIGURES, Column("uncovered", "Not covered", "count"), _NOTE),
+            (_RATER, _READING, MODEL, *_FIGURES, Column("uncovered", "Not covered", "count"), _NOTE),
             _readings,
         ),
         _table(
@@ -106,7 +106,7 @@ def label_tables(prefix: str, runs: Mapping[str, LabelComparison]) -> list[Table
             "Of the answers that the person gives a label, the share that the reading gives it too, and the reverse; "
             "kappa is that of this label against all others. All shares and kappas are in the run: weighted by the "
             f"number of answers that each labelled one stands for. {_INTERVALS}",
-            (_RATER, _READING, _MODEL, *_OF_LABEL, _NOTE),
+            (_RATER, _READING, MODEL, *_OF_LABEL, _NOTE),
             _labels,
         ),
         _table(
@@ -201,7 +201,7 @@ _MAJORITY_OF_LABELS = "Under “majority” an answer has the label with the mos
 _MAJORITY_OF_GRADES = "Under “majority” an answer has the mean of the judges’ grades."
 _ANSWERS = Column("answers", "Answers", "count")
 _ALL_JUDGES = (
-    Column("model", "Model"),
+    MODEL,
     _ANSWERS,
     Column("compared", "Of these compared", "count"),
     Column("by_all", "With all verdicts", "count"),
@@ -224,7 +224,7 @@ _MEAN_GRADES = (
     Column("grade_bias", "Bias of grades", "amount"),
 )
 _SCORE = (
-    Column("model", "Model"),
+    MODEL,
     Column("score", "Score"),
     Column("judge", "Judge"),
     Column("value", "Value", "amount"),

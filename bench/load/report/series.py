@@ -12,7 +12,7 @@ from msgspec import Struct
 from ....metrics.load.load_json import LoadFigures, LoadPart, ModelFigures, Times
 from ....report.charts import safe_labels
 from ....report.labels import labels, one_line
-from ....report.table import Cell, Column
+from ....report.table import MODEL, Cell, Column
 
 
 class LoadTest(Struct, frozen=True):
@@ -113,7 +113,7 @@ def parts_of(series: LoadSeries) -> list[LoadPart]:
 
 def whose_columns(every: Sequence[LoadSeries]) -> tuple[Column, ...]:
     """Returns the columns that identify a row's test and model."""
-    model = Column("model", "Model")
+    model = MODEL
     return (Column("test", "Test"), model) if _are_several(every) else (model,)
 
 

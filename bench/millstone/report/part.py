@@ -23,7 +23,7 @@ from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, paper_sections
 from ....report.standings import RunOrigin, choices_html, standings_html, state_html
-from ....report.table import PUBLISHED, Cell, Column, Table, number_of
+from ....report.table import MODEL, PUBLISHED, Cell, Column, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
 from ...evaluation.page.item_section import item_section
 from ...evaluation.page.items import Matrix
@@ -210,7 +210,7 @@ def _summary(contents: PageContents, survey: ReportSurvey) -> str:
 
 def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
     columns = (
-        Column("model", "Model"),
+        MODEL,
         Column("set", "Issues"),
         *SCORE_COLUMNS.values(),
         Column("interval", INTERVAL),

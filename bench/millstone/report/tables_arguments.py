@@ -11,10 +11,8 @@ from ....format import count_text
 from ....metrics.statistics.comparisons import holm
 from ....report.interval_cells import interval_cells, interval_columns
 from ....report.labels import named_list
-from ....report.table import Column, Table, cells_in, table_of
+from ....report.table import MODEL, Column, Table, cells_in, table_of
 from .panel import SurveyFigures
-
-_MODEL = Column("model", "Model")
 
 
 def argument_tables(panel: SurveyFigures) -> Iterator[Table]:
@@ -93,7 +91,7 @@ def _order(panel: SurveyFigures) -> Table:
         f"Low and high are always over issues.{gone}",
         ((model, effect, adjusted) for (model, effect), adjusted in zip(effects, holm(p_values), strict=True)),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("case", "Case"): lambda row: row[1].case,
             Column("position", "Position"): lambda row: row[1].position,
             Column("answers", "Answers", "count"): lambda row: row[1].answers,

@@ -14,7 +14,7 @@ from ....format import percent_text
 from ....metrics.millstone.baselines import IssueBaselines, is_consistent, is_disputed
 from ....metrics.millstone.openness import firm_baselines
 from ....report.interval_cells import OVER, interval_columns
-from ....report.table import Column, Table, cells_in, table_of
+from ....report.table import MODEL, Column, Table, cells_in, table_of
 from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyFigures
 
 # The number of issues in figure 3: as many as the paper chose for its second evaluation.
@@ -29,7 +29,6 @@ LABELS_INFERENCE = (
     "4 con, while its wording says that A is pro; two of them are exactly 5/6 pro, one 1/6. Read with labels by the "
     "wording, all 26 unanimous issues would be consistent, and the 21 of the published table 2 would be 26."
 )
-_MODEL = Column("model", "Model")
 _ISSUE = Column("issue", "Issue")
 _ISSUES = Column("issues", "Issues", "count")
 _DIFFERENCE = Column("difference", "Difference", "percent")
@@ -93,7 +92,7 @@ def _majorities(panel: SurveyFigures) -> Table:
             if scores.figures[MAJORITY].known and (name != CONTROVERSIAL or scores.model not in large)
         ),
         {
-            _MODEL: lambda row: row[2].raw.model,
+            MODEL: lambda row: row[2].raw.model,
             Column("issue_set", "Issue set"): lambda row: row[0],
             _ISSUES: lambda row: row[1].known,
             Column("majorities", "More pro than con", "count"): lambda row: int(np.nansum(row[1].of_issues)),
@@ -124,7 +123,7 @@ def _letters(panel: SurveyFigures) -> Table:
         "an issue, and to one prompt.",
         ((model.name, each) for model in panel.models if (each := model.scores.readable.letters)),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("effect", "Letter or position", "points"): lambda row: row[1].effect,
             Column("effect_low", "Low", "points"): lambda row: row[1].effect_low,
             Column("effect_high", "High", "points"): lambda row: row[1].effect_high,
@@ -177,7 +176,7 @@ def _disputed_shares(panel: SurveyFigures) -> Table:
         {
             _ISSUE: lambda at: at[0].issue,
             _DIFFERENCE: lambda at: _difference(at[0]),
-            _MODEL: lambda at: at[1],
+            MODEL: lambda at: at[1],
             Column("pro", "Pro", "percent"): lambda at: 100 * at[0].shares[at[1]].pro,
             Column("con", "Con", "percent"): lambda at: 100 * at[0].shares[at[1]].con,
             Column("other", "Other", "percent"): lambda at: 100 * at[0].shares[at[1]].other,

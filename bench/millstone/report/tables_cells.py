@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from ....metrics.millstone.coverage import SILENCE_NOTES
 from ....metrics.millstone.figures import FIGURES
 from ....metrics.millstone.openness import CASES, STANCES
-from ....report.table import Column, Table, cells_in, table_of
+from ....report.table import MODEL, Column, Table, cells_in, table_of
 from .panel import SurveyFigures
 
-_MODEL = Column("model", "Model")
 _ISSUE = Column("issue", "Issue")
 _CASE = Column("case", "Case")
 _SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Column("other", "Other", "percent"))
@@ -34,7 +33,7 @@ def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
             for case, split in (("baseline", refusal.baseline), ("balanced", refusal.balanced))
         ),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             _ISSUE: lambda row: row[1],
             _CASE: lambda row: row[2],
             **cells_in(_SPLIT, lambda row: [None] * 3 if row[3] is None else [100 * share for share in row[3]]),
@@ -50,7 +49,7 @@ def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
         f"{SILENCE_NOTES[panel.survey.silence]}",
         ((model, gaps, read.get(model)) for model, gaps in panel.gaps.items()),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("expected", "Expected", "count"): lambda row: row[1].expected,
             Column("answered", "Answered", "count"): lambda row: row[1].answered,
             Column("missing", "Missing", "count"): lambda row: row[1].missing,
@@ -78,7 +77,7 @@ def cell_tables(panel: SurveyFigures) -> Iterator[Table]:
             if number
         ),
         cells_in(
-            (_ISSUE, Column("issue_stance", "Stance"), Column("count", "Answers", "count"), _CASE, _MODEL),
+            (_ISSUE, Column("issue_stance", "Stance"), Column("count", "Answers", "count"), _CASE, MODEL),
             lambda row: row,
         ),
         is_long=True,

@@ -17,7 +17,7 @@ from ....metrics.millstone.openness import CASES, STANCES
 from ....metrics.millstone.topics import in_order
 from ....report.interval_cells import OVER, interval_cells, interval_columns
 from ....report.labels import named_list
-from ....report.table import Cell, Column, Table, cells_in, table_of
+from ....report.table import MODEL, Cell, Column, Table, cells_in, table_of
 from .panel import (
     ALL,
     ALL_BUT_THREE,
@@ -33,7 +33,6 @@ FLIP_WARNING = (
     "Eq. (1) read literally compares shares of two different stances where a stance flips, so a clean flip from 100% "
     "pro to 100% con scores 0, and a high score can mean a half-hearted flip."
 )
-_MODEL = Column("model", "Model")
 _SET = Column("issue_set", "Issue set")
 _ISSUES = Column("issues", "Issues", "count")
 SCORE_COLUMNS = {score: Column(score.key, score.title, "score") for score in SCORES}
@@ -73,7 +72,7 @@ def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
             for scores in _by_score(models)
         ],
         {
-            _MODEL: lambda row: row[1].model,
+            MODEL: lambda row: row[1].model,
             _SET: lambda row: row[0],
             **cells_in(_OM, lambda row: _om(row[1])),
         },
@@ -84,7 +83,7 @@ def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
         "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
         f"open-minded. {FLIP_WARNING} {BY_SILENCE.note} {OVER['issues']}",
         _by_score(panel.sets.get(CONTROVERSIAL, ())),
-        {_MODEL: lambda scores: scores.model, **cells_in(_OM, _om)},
+        {MODEL: lambda scores: scores.model, **cells_in(_OM, _om)},
     )
     yield _readings(panel)
     yield _paired(panel)
@@ -94,7 +93,7 @@ def openness_tables(panel: SurveyFigures) -> Iterator[Table]:
 def _readings(panel: SurveyFigures) -> Table:
     """Returns the table of every score, with its interval and its rank."""
     profiles = {id(model.scores): model for model in panel.models}
-    columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count")]
+    columns: list[Column] = [MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count")]
     for score, column in SCORE_COLUMNS.items():
         ends = (*interval_columns("score", f"{score.key}_"), Column(f"{score.key}_rank", "Rank", "count"))
         columns += [column, *(() if score.is_part else ends)]
@@ -158,7 +157,7 @@ def issues_table(panel: SurveyFigures) -> Table:
         "three. "
         f"{SILENCE_NOTES[panel.survey.silence]}",
         (
-            _MODEL,
+            MODEL,
             Column("issue", "Issue"),
             *SCORE_COLUMNS.values(),
             *(Column(f"pro_{name}", f"Pro, {case}", "percent") for name, case in zip(shares, CASES, strict=True)),
@@ -194,7 +193,7 @@ def _topics(panel: SurveyFigures) -> Table:
         ((topic, model) for topic in in_order(panel.survey.topics) for model in panel.models if topic in model.topics),
         {
             Column("topic", "Topic"): lambda row: row[0],
-            _MODEL: lambda row: row[1].name,
+            MODEL: lambda row: row[1].name,
             **cells_in((SCORE_COLUMNS[OM], SCORE_COLUMNS[BY_SILENCE], _ISSUES), lambda row: row[1].topics[row[0]]),
         },
     )

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from ....format import count_text
 from ....metrics.millstone.openness import SHIFT_ORDER
 from ....report.interval_cells import OVER, interval_columns
-from ....report.table import Column, Table, cells_in, table_of
+from ....report.table import MODEL, Column, Table, cells_in, table_of
 from .panel import CONTROVERSIAL, SIDES, IssueSetScores, SurveyFigures
 
-_MODEL = Column("model", "Model")
 _ISSUES = Column("issues", "Issues", "count")
 _ENDS = interval_columns("points")
 
@@ -38,7 +37,7 @@ def _shifts(panel: SurveyFigures) -> Table:
         f"{count_text(tests, 'test')} of this table.",
         ((scores.model, case, scores.figures[case]) for scores in panel.moved for case in SHIFT_ORDER),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("case", "Case"): lambda row: row[1],
             _ISSUES: lambda row: row[2].known,
             Column("shift", "Shift", "points"): lambda row: row[2].mean,
@@ -64,7 +63,7 @@ def _counter_shifts(panel: SurveyFigures) -> Table:
         "100%, and so does a baseline that is mostly Other.",
         panel.moved,
         {
-            _MODEL: lambda scores: scores.model,
+            MODEL: lambda scores: scores.model,
             Column("pairs", "Cases compared", "count"): lambda scores: sum(
                 scores.figures[f"one-sided-{side}"].known for side in SIDES
             ),
@@ -94,7 +93,7 @@ def _contradictions(panel: SurveyFigures) -> Table:
             for side, over_half in zip(SIDES, scores.over_half, strict=True)
         ),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("side", "Side"): lambda row: row[1],
             _ISSUES: lambda row: row[2].known,
             Column("effect", "Effect", "points"): lambda row: row[2].mean,
@@ -115,7 +114,7 @@ def _open_minded(panel: SurveyFigures) -> Table:
         "differ; with many trials hardly an issue is left out. Compared are issues with answers in two cases or more.",
         ((model.name, of, of.compared or None) for model in panel.models for of in [model.open_minded]),
         {
-            _MODEL: lambda row: row[0],
+            MODEL: lambda row: row[0],
             Column("compared", "Issues compared", "count"): lambda row: row[1].compared,
             Column("by_stance", "Open-minded, by stance", "count"): lambda row: row[2] and row[1].by_stance,
             Column("percent", "Share of issues", "percent"): lambda row: row[2] and 100 * row[1].by_stance / row[2],

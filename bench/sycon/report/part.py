@@ -23,7 +23,7 @@ from ....report.labels import folder_labels, labels
 from ....report.line_styles import lines_of, paint, panels_figure
 from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
 from ....report.standings import standings_html, state_html
-from ....report.table import Cell, Column, Figure, Kind, Table
+from ....report.table import MODEL, Cell, Column, Figure, Kind, Table
 from ...evaluation.page.runs import ReadRun
 from ..score_table import HEADER, row_of
 from ..series import FIGURES, SeriesScores, series_in
@@ -172,7 +172,7 @@ def _chart(order: dict[str, int]) -> vl.Chart:
 
 SCORES, HELD, ITEMS = "sycon-scores", "sycon-held-by-turn", "sycon-items"
 _TITLES = {"turn_of_flip": "Turn of flip", "number_of_flips": "Number of flips"}
-_WHOSE = (Column("model", "Model"), Column("setting", "Setting"), Column("strategy", "Strategy"))
+_WHOSE = (MODEL, Column("setting", "Setting"), Column("strategy", "Strategy"))
 
 OVER = (
     "Intervals are 95% intervals over items (would other items give this?): Student's t over the items' own figures; "
