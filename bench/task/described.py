@@ -44,8 +44,9 @@ def _scorer_texts(name: str, scorer: Mapping[str, Any]) -> Iterator[tuple[str, s
     options = {key: value for key, value in scorer.items() if key not in ("scorer", *_HASHES) and value is not None}
     kind = str(scorer.get("scorer"))
     if kind == "judge":
-        yield f"judge{name}", str(options.pop("model", None))
-        yield f"rubric{name}", str(options.pop("rubric", ""))
+        of = f" of{name}" if name else ""
+        yield f"judge{of}", str(options.pop("model", None))
+        yield f"rubric{of}", str(options.pop("rubric", ""))
     texts = [f"{key} {_value_text(value)}" for key, value in options.items()]
     if digest := scorer.get("sha256"):
         texts.append(f"code {str(digest)[:_DIGITS]}")

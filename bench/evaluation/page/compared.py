@@ -17,6 +17,8 @@ from ..door.benchmark import ItemBenchmark
 from ..reading.run_comparison import RunComparison, compared_folders
 
 _FLIPS_MOST = 200
+# Of figures that are neither right nor wrong nearly all differ.
+_LARGEST = 10
 
 
 def with_compared(
@@ -63,7 +65,7 @@ def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunCompari
             rows.append(
                 (
                     *(compared.a, compared.b, row.name, entry["difference"], *cells_of_entry(entry)),
-                    *(row.p_adjusted, entry[row.of], len(row.flips), names),
+                    *(row.p_adjusted, entry[row.of], len(row.flips) if compared.has_right else None, names),
                 )
             )
     columns = (
@@ -89,7 +91,7 @@ def _flips(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) 
         (flip.item, row.name, compared.a, flip.a, compared.b, flip.b)
         for compared in comparisons
         for row in compared.rows
-        for flip in row.flips
+        for flip in row.flips[: None if compared.has_right else _LARGEST]
     ]
     columns = (
         Column("item", "Item"),
@@ -99,5 +101,8 @@ def _flips(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) 
         Column("b", "Other run"),
         Column("score_b", "Its score", "small"),
     )
-    note = f"Items that are right in one run alone; of scores beyond 0 to 1, those that differ. At most {_FLIPS_MOST}."
+    note = (
+        f"Items that are right in one run alone, {_FLIPS_MOST} at most; of scores that are neither right nor wrong, "
+        f"the {_LARGEST} largest differences."
+    )
     return Table(f"{benchmark.name}-runs-flipped", "Items that flipped", note, columns, tuple(rows[:_FLIPS_MOST]))

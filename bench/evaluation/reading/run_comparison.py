@@ -114,8 +114,8 @@ class RunComparison(Struct, frozen=True):
             return f"{both}: made alike, so the differences are chance"
         if set(options) == {1}:
             return f"{both}: they differ in {names[0]} alone"
-        which = "none" if 1 not in options else "such a row has none"
-        return f"{both}: they differ in {', '.join(names)}; a p is for one option alone, so {which}"
+        which = "it" if 1 not in options else "such a row"
+        return f"{both}: they differ in {', '.join(names)}; {which} is the effect of no single option and has no p"
 
 
 def compared_folders(
@@ -221,7 +221,8 @@ def comparison_lines(comparisons: Sequence[RunComparison]) -> list[str]:
         lines.append(compared.sentence)
         for each in compared.differences:
             if each.is_long:
-                lines += [f"  {each.option}", *(f"    {line}" for line in each.lines())]
+                lines += [f"  {each.option} (- {compared.a}, + {compared.b})"]
+                lines += [f"    {line}" for line in each.lines()]
         for row in compared.rows:
             lines += _row_lines(row, compared)
     return lines

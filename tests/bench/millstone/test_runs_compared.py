@@ -31,6 +31,8 @@ def test_runs_of_one_grid_are_compared_issue_by_issue(cli: CommandLine, provider
     [line] = [line for line in out.splitlines() if line.startswith("sim/open minus sim/stubborn: ")]
     assert line.startswith(f"sim/open minus sim/stubborn: {difference:+.3f} ") and ", p = " in line
     out = cli("score", "open", "both").out
-    assert "they differ in model (sim/open; sim/stubborn), max_tokens (the protocol's; 300); a p is for one" in out
+    assert (
+        "they differ in model (sim/open; sim/stubborn), max_tokens (the protocol's; 300); it is the effect of no" in out
+    )
     [line] = [line for line in out.splitlines() if line.startswith("sim/open minus sim/stubborn: ")]
     assert f"over {len(both)} issue" in line and "p = " not in line

@@ -98,7 +98,7 @@ def test_runs_that_differ_in_more_than_one_option_have_a_difference_and_no_p(
     assert cli(*asked(provider, "mine.py:plain", "--out", "hot", "--temperature", "1", "--no-report")).code == 0
     assert cli(*asked(provider, "mine.py:polite", "--out", "b", "--max-tokens", "90", "--no-report")).code == 0
     out = cli("score", "a", "b").out
-    assert "they differ in prompt, max_tokens (none; 90); a p is for one option alone, so none\n" in out
+    assert "they differ in prompt, max_tokens (none; 90); it is the effect of no single option and has no p\n" in out
     [line] = [line for line in out.splitlines() if line.startswith("sim/open: ")]
     assert "over 12 items" in line and "p = " not in line
     assert "they differ in temperature (none; 1) alone" in cli("score", "a", "hot").out
