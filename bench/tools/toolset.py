@@ -76,10 +76,11 @@ class Servers:
         async with self._starting:
             running = self._running.get(server)
             if running is None or running.has_ended:
-                if not self._running and self._room is not None:
+                if running is not None:
+                    await running.close()
+                elif not self._running and self._room is not None:
                     await self._at_end.enter_async_context(self._room)
                 running = self._running[server] = RunningServer(server, self._variables)
-                self._at_end.push_async_callback(running.close)
         await running.started()
         return running
 
@@ -90,7 +91,8 @@ class Servers:
 
     async def close(self) -> None:
         """Closes all of them. No call is under way then."""
-        await self._at_end.aclose()
+        async with self._at_end:
+            await asyncio.gather(*(running.close() for running in self._running.values()))
 
 
 class ToolSet(Servers):

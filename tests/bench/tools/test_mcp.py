@@ -147,6 +147,10 @@ def test_a_server_that_dies_is_a_result_and_is_started_anew(own: str) -> None:
             os.kill(int(second.split()[0]), signal.SIGKILL)
             killed = await called(offer, "whoami")
             assert killed.is_error and "ended before it answered" in str(killed.content)
+            files = len(os.listdir("/proc/self/fd"))
+            for _ in range(3):
+                assert (await called(offer, "die")).is_error
+            assert len(os.listdir("/proc/self/fd")) <= files
 
     asyncio.run(asked())
 
