@@ -27,6 +27,8 @@ DEPTH_MAX, RUNS_MAX = 4, 2_000
 # New folders are looked for once a second, or more rarely where that takes long.
 _FIND_EVERY_S, _FINDING_SHARE = 1.0, 0.05
 _WRITTEN_LATELY_S = 5.0
+# What a field that is missing, or of another type, makes of the code that reads a file of somebody else.
+OF_FIELDS = (LookupError, TypeError, AttributeError, ValueError)
 _COUNTED = ("ok", "refused", "pending", "held", "cached")
 
 
@@ -79,7 +81,11 @@ class RunFolders:
         kept = self._kept.get(path)
         is_written = name == CALLS  # its row depends on the time
         if kept is None or kept[0] != mark or is_written:
-            kept = self._kept[path] = mark, read(path)
+            try:
+                row = read(path)
+            except OF_FIELDS as error:
+                row = {"state": "unreadable", "line": f"{name} is none of ours ({error!r:.200})"}
+            kept = self._kept[path] = mark, row
         return kept[1]
 
 

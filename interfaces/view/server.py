@@ -27,7 +27,7 @@ from ..http.http_request import HttpRequest
 from ..http.http_response import HttpResponse
 from ..http.http_server import HttpServer
 from ..terminal.output import note
-from .folders import RunFolders
+from .folders import OF_FIELDS, RunFolders
 from .items import RUNS_KEPT, ItemTables
 from .labels import LabelSheets
 from .page import page, policy
@@ -73,9 +73,12 @@ class _Answering:
         except RequestRefusal as error:
             return _json({"error": error.problem.message}, error.problem.status)
         except Exception as error:
-            if exit_code_of(error) is None:
+            if exit_code_of(error) is not None:
+                return _json({"error": " ".join(str(error).split())}, 409)
+            if not isinstance(error, OF_FIELDS):
                 raise
-            return _json({"error": " ".join(str(error).split())}, 409)
+            why = f"the run's files are none of ours ({error!r:.200}); if they are, this is a defect of ours"
+            return _json({"error": why}, 409)
 
     def end(self) -> None:
         pass

@@ -33,6 +33,8 @@ const SAID = { begun: "not running", stopped: "ended early", silent: "killed or 
 const stateText = (run) => SAID[run.state] ?? run.state;
 const isSending = (run) => ["running", "paused", "ending"].includes(run.state) && run.kind === "run";
 
+const when = (text) => (text ?? "").replace("T", " ").replace("+00:00", " UTC");
+
 function clock(seconds) {
   const all = Math.round(seconds);
   const parts = [Math.floor(all / 3600), Math.floor(all / 60) % 60, all % 60];
@@ -114,7 +116,11 @@ function showList() {
   runs.forEach((run, at) => {
     if (!rows.has(run.name)) rows.set(run.name, rowFor(run));
     const row = rows.get(run.name);
-    showRow(row, run);
+    try {
+      showRow(row, run);
+    } catch {
+      setState(row.state, { state: "unreadable" }); // a state that is none of ours
+    }
     // Moving a row takes the focus from it.
     if (body.children[at] !== row.line && !row.line.contains(document.activeElement)) body.insertBefore(row.line, body.children[at] ?? null);
   });
@@ -221,8 +227,8 @@ function showPanel(panel, run) {
   setFact(panel, "Waits for", (run.waits ?? []).join(", "));
   setFact(panel, "Failed", sends ? counts(run.failures) : run.failed ? whole(run.failed) : "");
   setFact(panel, "Repeated", counts(run.retries));
-  setFact(panel, "Started", run.started ?? "");
-  setFact(panel, "Ended", run.ended ?? "");
+  setFact(panel, "Started", when(run.started));
+  setFact(panel, "Ended", when(run.ended));
   setFact(panel, "As it says", !sends && run.line ? run.line : "");
   setTable(panel.lanes, "Models", ["model", "done", "a second", "in flight", "at most", "state"], (run.lanes ?? []).map((lane) => [lane.model, whole(lane.done), rate(lane.per_s), whole(lane.in_flight), whole(lane.concurrency), lane.stopped || "open"]));
   if (run.kind === "run" && Date.now() - panel.scored >= (sends ? SCORES_MS : 10 * SCORES_MS)) showScores(panel);
@@ -247,7 +253,10 @@ function setTable(place, title, heads, lines) {
     return;
   }
   const isNumber = (at) => at > 0 && lines.every((line) => /^[-–$<\d]/.test(line[at] ?? "-"));
-  const cell = (tag, line) => line.map((one, at) => made(at || tag === "th" ? tag : "th", { textContent: one, className: isNumber(at) ? "number" : "", scope: tag === "th" ? "col" : "row" }));
+  const cell = (tag, line) => line.map((one, at) => {
+    const [kind, className] = [at || tag === "th" ? tag : "th", isNumber(at) ? "number" : ""];
+    return made(kind, { textContent: one, className, ...(kind === "th" ? { scope: tag === "th" ? "col" : "row" } : {}) });
+  });
   const table = made("table", {}, made("thead", {}, made("tr", {}, ...cell("th", heads))), made("tbody", {}, ...lines.map((line) => made("tr", {}, ...cell("td", line)))));
   const box = made("div", { className: "table", tabIndex: 0 }, table);
   box.setAttribute("role", "region");
@@ -334,13 +343,13 @@ function drawQuestion(trouble = "") {
     return choice;
   });
   const steps = picked === null ? [] : [...one.certainties.map(([digit, name]) => button(`${digit}: ${name}`, () => pick(digit))), button("Enter: leave it out", () => pick("Enter"))];
-  const history = one.history.length ? [made("details", {}, made("summary", { textContent: `Earlier turns: ${one.history.length}` }), ...one.history.flatMap(([question, text]) => [made("h4", { textContent: "Question" }), said_(question), made("h4", { textContent: "Answer" }), said_(text)]))] : [];
+  const history = one.history.length ? [made("details", {}, made("summary", { textContent: `Earlier turns: ${one.history.length}` }), ...one.history.flatMap(([question, text]) => [made("h2", { textContent: "Earlier question" }), said_(question), made("h2", { textContent: "Earlier answer" }), said_(text)]))] : [];
   byId("question").replaceChildren(
     head,
     made("p", { className: "note", textContent: Object.values(one.about).join(": ") }),
     ...history,
-    ...(one.question ? [made("h3", { textContent: "Question" }), said_(one.question)] : []),
-    made("h3", { textContent: "Answer" }),
+    ...(one.question ? [made("h2", { textContent: "Question" }), said_(one.question)] : []),
+    made("h2", { textContent: "Answer" }),
     said_(one.text),
     made("p", { textContent: one.ask || "Which label fits the answer?" }),
     made("div", { className: "steer" }, ...choices, button("Skip (S)", skipLabel), undo),
@@ -460,6 +469,8 @@ function show() {
   for (const name of names) {
     if (!panels.has(name)) {
       panels.set(name, panelFor(name));
+      // The server reads the items meanwhile, so that their table opens soon.
+      if (runs.some((run) => run.name === name && run.kind === "run" && !isSending(run))) ask(`/details?${new URLSearchParams({ run: name, item: "" })}`).catch(() => {});
       byId("panels").append(panels.get(name).element);
     }
     showPanel(panels.get(name), runs.find((run) => run.name === name));

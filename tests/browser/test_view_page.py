@@ -16,6 +16,13 @@ from millstream.engine.runs.journal import sealed
 
 pytestmark = [pytest.mark.long, pytest.mark.process]
 
+AXE = Path(__file__).parent.parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
+# The rule, and the first elements that break it.
+VIOLATIONS = """async () => (await axe.run()).violations.map(
+  (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" ")}`)"""
+
+needs_axe = pytest.mark.skipif(not AXE.exists(), reason="axe is not installed, since there is no npm: make tools")
+
 
 def opened(browser: Browser, address: str, **context: Any) -> tuple[Page, Watched]:
     page = browser.new_context(**context).new_page()
@@ -98,6 +105,7 @@ def test_a_page_without_the_key_shows_no_run(browser: Browser, tmp_path: Path) -
         assert page.evaluate(script, view.address) in ("opaque0", "refused")
 
 
+@needs_axe
 @pytest.mark.needs_benchmark("millstone")
 def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: Provider, tmp_path: Path) -> None:
     size = ("--limit", "1", "--templates", "1", "--trials", "1", "--no-report", "--no-progress")
@@ -105,13 +113,15 @@ def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: 
     assert finish(start(tmp_path, "run", "millstone", "--model", "sim/open", *size, *where)).code == 0
     labels = tmp_path / "runs" / "one" / "labels.jsonl"
     with viewing(tmp_path, "runs") as view:
-        page, watched = opened(browser, view.address)
+        page, watched = opened(browser, view.address, bypass_csp=True)
+        page.add_script_tag(path=AXE)
         page.locator("#rows a").click()
         page.get_by_role("button", name="Label a sample of the answers").click()
         page.keyboard.type("Ann")
         page.keyboard.press("Enter")
         page.get_by_text("0 of 11 labelled; this is number 1.").wait_for()
         assert "sim/open" not in page.locator("#question").inner_text()
+        assert page.evaluate(VIOLATIONS) == []
         page.keyboard.press("a")
         page.get_by_text("1 of 11 labelled; this is number 2.").wait_for()
         page.keyboard.press("s")
@@ -131,3 +141,22 @@ def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: 
     written = [json.loads(line) for line in labels.read_text().splitlines()]
     assert {line["rater"] for line in written} == {"Ann"} and sum(line["label"] is None for line in written) == 1
     assert len({line["id"] for line in written}) == 11
+
+
+@pytest.mark.parametrize("context", [{}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}])
+@needs_axe
+def test_axe_finds_no_violation_in_any_view(browser: Browser, tmp_path: Path, context: dict[str, Any]) -> None:
+    for name in ("a", "b"):
+        made_run(tmp_path / "runs" / name)
+    with viewing(tmp_path, "runs") as view:
+        # The page's policy allows no script but its own; axe is let in from outside.
+        page, watched = opened(browser, view.address, bypass_csp=True, **context)
+        page.locator("#rows tr").nth(1).wait_for()
+        page.add_script_tag(path=AXE)
+        assert page.evaluate(VIOLATIONS) == []
+        page.locator("#rows a").first.click()
+        page.get_by_role("button", name="Show the items by models").click()
+        page.locator(".matrix tbody button").first.click()
+        page.get_by_role("heading", name="Answers").wait_for()
+        page.get_by_role("region", name="Scores so far").wait_for()
+        assert page.evaluate(VIOLATIONS) == [] and watched.complaints == []

@@ -107,6 +107,14 @@ def test_a_run_is_followed_steered_and_its_scores_come(provider: Provider, tmp_p
         assert view.ask("/steer", {"run": "runs/one", "action": "pause"})[0] == 409
 
 
+def test_a_folder_of_somebody_else_is_an_error_and_ends_nothing(tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "odd")
+    with viewing(tmp_path, "runs") as view:
+        status, body, _ = view.ask("/question?run=odd&rater=ann")
+        assert status == 409 and "none of ours" in json.loads(body)["error"]
+        assert view.row("odd")["state"] == "begun"
+
+
 def test_records_are_read_on_and_not_again(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", 3)
     scores, path = RunScores(folder), folder / "records.jsonl"
@@ -129,6 +137,9 @@ def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_pa
     made_run(tmp_path / "good")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "manifest.json").write_text("{")
+    odd = {"format": 1, "specification": {"benchmark": "task"}, "counts": [3], "ended": "now"}
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "manifest.json").write_text(json.dumps(odd))
     (tmp_path / "load").mkdir()
     (tmp_path / "load" / "load.json").write_text(
         json.dumps(
@@ -140,6 +151,7 @@ def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_pa
     assert {name: (row["kind"], row["state"]) for name, row in rows.items()} == {
         "good": ("run", "begun"),
         "broken": ("run", "unreadable"),
+        "odd": ("run", "unreadable"),
         "load": ("load", "ended"),
     }
     assert rows["load"]["models"] == ["lab/one"] and "broken" in rows["broken"]["line"]
