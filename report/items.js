@@ -218,7 +218,8 @@
   function judged(one) {
     const grade = one.grade === null ? "no grade" : one.grade;
     const head = `${one.scorer ? `${one.scorer}: ` : ""}${one.model} says ${grade}${one.score === null ? "" : ` (${figure(one.score)})`}`;
-    return made("div", { className: "judgement" }, made("p", { className: "note plain", textContent: head }), one.reason ? made("p", { className: "reason", textContent: one.reason }) : "", one.reply ? folded("Its reply", said(one.reply)) : "");
+    return made("div", { className: "judgement" }, made("p", { className: "note plain", textContent: head }), one.reason ? made("p", { className: "reason", textContent: one.reason }) : "", one.reply ? folded("Its reply", said(one.reply)) : "",
+        one.reference ? folded("Compared with", said(one.reference)) : "");
   }
 
   function answerOf(answer, names, base, isTurn) {

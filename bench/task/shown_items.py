@@ -65,6 +65,7 @@ class TaskItemReader(ItemReader):
                 "score": each.score,
                 "reason": each.reason,
                 "reply": "" if each.reason and each.grade is not None else each.text,
+                "reference": each.reference or "",
             }
             for each in record.judge or ()
         ]

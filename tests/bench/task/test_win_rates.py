@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
+import msgspec
 import pytest
 from command_line import CommandLine, Provider, lines_of, scores_of
 
@@ -17,7 +18,9 @@ import millstream as ms
 from millstream.bench.evaluation.door.judges import Judges
 from millstream.bench.task.declared import scorers_from
 from millstream.bench.task.judge import Exchange
+from millstream.bench.task.records import Record
 from millstream.bench.task.rows import TaskError, TaskRow
+from millstream.bench.task.shown_items import TaskItemReader
 from millstream.engine.call import Call, Reply
 
 ROWS, TRIALS = 6, 2
@@ -60,6 +63,10 @@ def test_each_answer_is_judged_in_both_orders_against_the_references_answer_whic
         points = [each[call["grade"]] for each, call in zip(POINTS, record["judge"], strict=True)]
         assert [call["score"] for call in record["judge"]] == points
         assert record["score"] == fmean(points)
+        opened = TaskItemReader(None).judge(msgspec.convert(record, Record))
+        assert [(each["grade"], each["reference"]) for each in opened] == [
+            (call["grade"], expected) for call in record["judge"]
+        ]
     entry = scores_of(tmp_path / "run")["mine"]["models"]["sim/open"]
     assert entry["mean"] == pytest.approx(fmean(r["score"] for r in records if r["model"] == "sim/open"))
     before, calls = scores_of(tmp_path / "run"), provider.calls()
