@@ -39,7 +39,7 @@ _SCORERS = {
     "regex": 'ms.regex("pattern", "{column}")',
     "choice": 'ms.choice("{column}")',
     "numeric": 'ms.numeric("{column}")',
-    "judge": 'ms.judge("provider/model", "Is {reply} right?")',
+    "judge": 'ms.judge("provider/model", "Is the answer right?")',
 }
 _TRIALS_MAX = 10_000
 _PARAMETERS = (
@@ -55,8 +55,9 @@ class Task(Struct, frozen=True, kw_only=True):
     data: a CSV, JSON lines, JSON or Parquet file, a folder in the layout of Hugging Face, or an iterable of mappings.
     prompt: a template with the row's columns in braces (`{{` is a brace), or a function of the row that gives a text or
     a list of messages; or a mapping of names to these: every row is asked in each of these variants.
-    score: a scorer (`match`, `regex`, `choice`, `numeric`, `judge`, `scorer`), a function of reply and row that gives a
-    number, True or False, or a mapping of names to these; or a mapping of names to scorers: the first is the main one.
+    score: a scorer (`match`, `regex`, `choice`, `numeric`, `judge`, `win_rate`, `scorer`), a function of reply and row
+    that gives a number, True or False, or a mapping of names to these; or a mapping of names to scorers: the first is
+    the main one.
     name: the task's name in files and reports; default: that of its variable in a task file, else "task".
     system: a template of the system prompt.
     shots: questions with answers before the question: pairs of texts, or rows.

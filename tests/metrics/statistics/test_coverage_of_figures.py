@@ -130,7 +130,7 @@ def rows_of(figures: dict[str, Figure], sizes: Sequence[int] = SIZES) -> dict[st
     rows = {}
     for name, figure in figures.items():
         source = np.random.default_rng(7)
-        whole = figure(source, LARGE if IS_LONG else LARGE // 10)
+        whole = figure(source, LARGE if IS_LONG else LARGE // 40)
         assert whole is not None
         rows[name] = [simulated(figure, size, source, whole.mean) for size in sizes]
     print(f"\n{SAMPLES:,} samples\n\n| | {' | '.join(map(str, sizes))} |\n|---|{'--:|' * len(sizes)}")
