@@ -8,7 +8,6 @@ from pathlib import Path
 from ....configuration.declared_options import flag
 from ....configuration.errors import DONE, UsageError
 from ....configuration.values import WholeNumber
-from ....engine.runs.run_folder import no_folder_at
 from ...terminal.output import say, say_json
 
 HELP = "a live page of runs: progress, cost, scores as they come, and buttons to steer them"
@@ -39,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
+    from ....engine.runs.run_folder import no_folder_at
     from ....wiring.event_loop import run_in_loop
     from ....wiring.signals import Interruption
     from ...view.server import ViewServer
