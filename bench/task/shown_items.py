@@ -82,8 +82,8 @@ class TaskItemReader(ItemReader):
                         of = entry.role if role == "subject" else f"{role}: {entry.role}"
                         steps.append({"role": of, "content": parts_of(entry.content)})
                 case TranscriptCall():
-                    given = [] if entry.reply is None else parts_of(record.transcript.messages[entry.reply].content)
-                    result = "\n".join(str(part.get("result", part.get("text", ""))) for part in given)
+                    parts = [] if entry.reply is None else parts_of(record.transcript.messages[entry.reply].content)
+                    result = "\n".join(str(part.get("result", part.get("text", ""))) for part in parts)
                     is_error = entry.status != "ok"
                     tool = {"tool": entry.facts(), "arguments": entry.arguments, "result": result, "isError": is_error}
                     steps.append(tool)
