@@ -304,7 +304,7 @@
   }
 
   function showItems(element, source) {
-    let data = null, chosen = { ...EMPTY }, models = [], found = [], opened = null, active = 0, first = -1, last = -1;
+    let data = null, chosen = { ...EMPTY }, models = [], found = [], opened = null, active = 0, first = -1, last = -1, sought = "";
     const id = (name) => `${element.id}-${name}`;
 
     // ---- what the reader chooses, and its address ----
@@ -361,11 +361,13 @@
         });
         return made("label", { className: "flag" }, box, ` ${name}`);
       });
-      const search = made("input", { type: "search", id: id("model-search") });
-      search.addEventListener("input", () => {
-        const word = search.value.toLowerCase();
-        boxes.forEach((box) => { box.hidden = !box.textContent.toLowerCase().includes(word); });
-      });
+      const search = made("input", { type: "search", id: id("model-search"), value: sought });
+      const seek = () => {
+        sought = search.value;
+        boxes.forEach((box) => { box.hidden = !box.textContent.toLowerCase().includes(sought.toLowerCase()); });
+      };
+      search.addEventListener("input", seek);
+      seek();
       const finder = boxes.length > 12 ? made("div", {}, made("label", { htmlFor: search.id, textContent: "Find a model" }), search) : "";
       return made("details", { className: "model-choice" }, made("summary", { id: id("models") }), finder, made("div", { className: "flags" }, ...boxes));
     }
@@ -524,7 +526,7 @@
       view.replaceChildren(
         made("h3", { className: "plain", textContent: item }),
         made("div", { className: "moves" }, button("Previous", () => step_(-1), at <= 0), button("Next", () => step_(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
-        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem ? `The item can’t be opened: ${problem}` : "What was asked and answered in this item is left out to keep the page small; it stands in records.jsonl." })]),
+        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem ? `The item can’t be opened: ${problem}` : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it." })]),
       );
       if (isSought) {
         view.focus({ preventScroll: true });

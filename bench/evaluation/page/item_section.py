@@ -66,6 +66,6 @@ def _notes(every: int, rows: int, whole: int) -> Iterator[str]:
     """Yields sentences on what is not in the page."""
     first = "those where models differ most"
     if rows < every:
-        yield f"To keep the page small, {rows:,} of {every:,} items are here, {first}; records.jsonl has all."
+        yield f"To keep the page small, {rows:,} of {every:,} items are here, {first}; `millstream view` shows all."
     if whole < rows:
-        yield f"Prompts and answers are here of {whole:,} items, {first}; records.jsonl has all."
+        yield f"Prompts and answers are here of {whole:,} items, {first}; `millstream view` shows all."
