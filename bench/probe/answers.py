@@ -1,20 +1,24 @@
-"""What a probe's calls are answered: the values that pass between the search for a quota and the code that sends.
+"""What a probe's calls are answered, and what headers say: the values that pass between the search for a quota and the
+code that sends.
 
-Values only: knows no clock, no provider and no quota.
+Pure: knows no clock and no provider.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from ...engine.limits import Limit
+from ...engine.limits import MINUTE_S, Amount, Limit
 
 Verdict = Literal["admitted", "refused", "failed"]
 Window = Literal["fixed", "sliding", "bucket"]
 # The smallest size of a call, in tokens of prompt.
 SMALL = 1
+# By how many seconds the reset in a header may err: many are rounded to whole seconds, and the call was under way.
+_ERR_S = 1.5
 
 
 class Answer(Struct, frozen=True):
@@ -47,3 +51,32 @@ class TimedAnswer(Struct, frozen=True):
     @property
     def is_refused(self) -> bool:
         return self.answer.verdict == "refused"
+
+
+def reports(of: Amount, seen: Sequence[TimedAnswer]) -> list[tuple[TimedAnswer, Limit]]:
+    """Returns what headers report of a limit a minute, in the order of the answers."""
+    return [
+        (one, limit)
+        for one in seen
+        for limit in one.answer.limits
+        if limit.of == of and limit.limit is not None and limit.window_s == MINUTE_S
+    ]
+
+
+def window_of(seen: Sequence[TimedAnswer]) -> Window | None:
+    """Returns the kind of window that fits when, by the headers, the whole quota is free again: as what was used
+    refills (bucket), always at one second of the minute (fixed), or a minute after the last call (sliding). None:
+    headers name no such time, or it fits several kinds or none."""
+    resets = [
+        (one.sent_s + limit.reset_s, limit.reset_s, MINUTE_S * (1 - limit.remaining / limit.limit))
+        for one, limit in reports("requests", seen)
+        if one.is_admitted and limit.limit and limit.remaining is not None and limit.reset_s is not None
+    ]
+    half_s = MINUTE_S / 2
+    fits: dict[Window, bool] = {
+        "bucket": all(abs(reset_s - refill_s) <= _ERR_S for _, reset_s, refill_s in resets),
+        "fixed": all(abs((at_s - resets[0][0] + half_s) % MINUTE_S - half_s) <= _ERR_S for at_s, _, _ in resets),
+        "sliding": all(abs(reset_s - MINUTE_S) <= _ERR_S for _, reset_s, _ in resets),
+    }
+    kinds = [kind for kind, does_fit in fits.items() if does_fit]
+    return kinds[0] if len(kinds) == 1 else None

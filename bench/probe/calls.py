@@ -16,12 +16,11 @@ from msgspec import Struct
 from ...engine.attempts.money import CostBudget
 from ...engine.remarks import remark
 from .answers import Answer, TimedAnswer
+from .caps import IN_FLIGHT, MAX_COST, TOKENS_A_CALL
 
 FAILURES_MAX = 5
 # A longer pause that the provider asks for is not waited for.
 WAIT_MAX_S = 200.0
-# A provider that admits nothing for so many bursts, despite the waits, enforces no quota of a minute.
-REFUSED_MAX = 40
 _QUIET_WAITS = 3
 
 
@@ -63,10 +62,10 @@ class Bounds(Struct, frozen=True):
     minute and the tokens of one call that it may try."""
 
     max_calls: int
-    max_cost: float
-    in_flight: int = 1_024
+    max_cost: float = MAX_COST
+    in_flight: int = IN_FLIGHT
     requests: int = 22_000
-    tokens_a_call: int = 30_000
+    tokens_a_call: int = TOKENS_A_CALL
     tokens: float = math.inf
 
     def __post_init__(self) -> None:
@@ -89,17 +88,17 @@ class Caps:
         self.budget = CostBudget(bounds.max_cost)
         self.calls = 0
 
-    def check(self, model: str, count: int, cost: float) -> None:
-        """Raises ModelEnd if so many calls of this cost together would pass a cap."""
-        more = f"{count:,} more call" if count == 1 else f"{count:,} more calls"
-        if self.calls + count > self.bounds.max_calls:
+    def check(self, model: str, costs: Sequence[float]) -> None:
+        """Raises ModelEnd if calls of these costs would pass a cap."""
+        more = f"{len(costs):,} more call{'s' if len(costs) > 1 else ''}"
+        if self.calls + len(costs) > self.bounds.max_calls:
             raise ModelEnd(
                 f"{model}: {more} would pass the limit of {self.bounds.max_calls:,} ({self.calls:,} are "
                 "sent): raise --max-calls"
             )
-        if not self.budget.fits(cost):
+        if not self.budget.fits(sum(costs)):
             raise ModelEnd(
-                f"{model}: {more} can cost ${cost:.4f}, of ${self.bounds.max_cost:.4f} "
+                f"{model}: {more} can cost ${sum(costs):.4f}, of ${self.bounds.max_cost:.4f} "
                 f"${self.budget.spent:.4f} are spent: raise --max-cost"
             )
 
@@ -111,16 +110,14 @@ class ModelCalls:
     def __init__(self, model: str, outside: Outside, caps: Caps, watcher: Watcher) -> None:
         self.model = model
         self._outside, self._caps, self._watcher = outside, caps, watcher
+        self.now = outside.now
         self.sent_at: list[float] = []
         self.seen: list[TimedAnswer] = []
         self.earliest_s = -math.inf
         self._tasks: set[asyncio.Task[None]] = set()
         # The burst: its answers, how many of it were not sent, and whether it is over.
         self._first, self._unsent, self._is_over = 0, 0, False
-        self._failures = self._refusals = 0
-
-    def now(self) -> float:
-        return self._outside.now()
+        self._failures = 0
 
     @property
     def has_usage(self) -> bool:
@@ -151,9 +148,9 @@ class ModelCalls:
         await self._outside.sleep(seconds)
 
     def check(self, sizes: Sequence[int]) -> list[float]:
-        """Returns the most that these calls can cost, in dollars. Raises ModelEnd if they would pass a cap."""
+        """Returns the most that each of these calls can cost, in dollars. Raises ModelEnd if they would pass a cap."""
         worst = [self._outside.worst_cost(self.model, size) for size in sizes]
-        self._caps.check(self.model, len(sizes), sum(worst))
+        self._caps.check(self.model, worst)
         return worst
 
     async def send(self, sizes: Sequence[int], moment_s: float = 0.0) -> bool:
@@ -173,14 +170,19 @@ class ModelCalls:
         return not self._is_over
 
     async def answers(self) -> list[TimedAnswer]:
-        """Waits for all calls in flight and returns the burst's answers, with which it ends. Raises ModelEnd if no
-        other call can succeed."""
+        """Waits for all calls in flight and returns the burst's answers, with which it ends, and notes the pause before
+        the next call. Raises ModelEnd if no other call can succeed."""
         await self._join(asyncio.ALL_COMPLETED)
         burst, unsent = self.seen[self._first :], self._unsent
         self._first, self._unsent, self._is_over = len(self.seen), 0, False
-        if burst:
-            self._watcher.got(self.model, burst, unsent)
-            self._judge(burst)
+        if not burst:
+            return []
+        self._watcher.got(self.model, burst, unsent)
+        for one in burst:
+            if one.answer.is_fatal or self._failures >= FAILURES_MAX:
+                raise ModelEnd(f"{self.model}: {one.answer.detail}")
+            pause_s = 2.0 ** (self._failures - 1) if one.answer.verdict == "failed" else one.answer.retry_after_s or 0.0
+            self.earliest_s = max(self.earliest_s, one.done_s + pause_s) if pause_s else self.earliest_s
         return burst
 
     async def close(self) -> None:
@@ -190,12 +192,10 @@ class ModelCalls:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _join(self, what: str, timeout_s: float | None = None) -> None:
-        while self._tasks:
+        if self._tasks:
             done, self._tasks = await asyncio.wait(self._tasks, timeout=timeout_s, return_when=what)
             for task in done:
                 task.result()
-            if what == asyncio.FIRST_COMPLETED or timeout_s is not None:
-                return
 
     async def _one(self, size: int, worst: float) -> None:
         caps, sent_s = self._caps, self.now()
@@ -215,19 +215,3 @@ class ModelCalls:
         self._failures = self._failures + 1 if answer.verdict == "failed" else 0
         self._is_over = self._is_over or answer.verdict != "admitted"
         self.seen.append(TimedAnswer(size, sent_s, self.now(), answer))
-
-    def _judge(self, burst: list[TimedAnswer]) -> None:
-        """Notes the pause before the next call. Raises ModelEnd if the probe of the model must end."""
-        for one in burst:
-            if one.answer.is_fatal or self._failures >= FAILURES_MAX:
-                raise ModelEnd(f"{self.model}: {one.answer.detail}")
-            pause_s = one.answer.retry_after_s or 0.0
-            if one.answer.verdict == "failed":
-                pause_s = 2.0 ** (self._failures - 1)
-            self.earliest_s = max(self.earliest_s, one.done_s + pause_s)
-        self._refusals = 0 if any(one.is_admitted for one in burst) else self._refusals + 1
-        if self._refusals >= REFUSED_MAX:
-            detail = next((f" ({one.answer.detail})" for one in burst if one.answer.detail), "")
-            raise ModelEnd(
-                f"{self.model}: {self._refusals} times in a row it admitted nothing{detail}: probe again later"
-            )

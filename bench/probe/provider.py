@@ -7,14 +7,15 @@ Owns what a probe's calls contain, what they can cost, and what a fault means to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from random import Random
+
+from msgspec import structs
 
 from ...engine.attempts.money import worst_cost
 from ...engine.call import Call, Outcome
+from ...engine.endpoint import Fault
 from ...engine.estimate import TokenEstimate
 from ...engine.fault import LocalFault, Stopped
-from ...engine.limits import Limit
 from ...engine.prices import Price
 from ...engine.verdict import verdict
 from ...providers.transport.no_retry_endpoint import AttemptReport, listener
@@ -58,13 +59,12 @@ class _AttemptLog(list[AttemptReport]):
     send a second call to be sure."""
 
     def __init__(self, engine: Engine, model: str) -> None:
-        self._engine = engine
-        self._model = model
+        self._engine, self._model = engine, model
 
-    def append(self, told: AttemptReport, /) -> None:
-        super().append(told)
-        if told.fault is not None and verdict(told.fault).learns == "doubt":
-            self._engine.scheduler.routes.of(self._model).lane.stop("dead_key", f"{self._model}: {told.fault.detail}")
+    def append(self, report: AttemptReport, /) -> None:
+        super().append(report)
+        if report.fault is not None and verdict(report.fault).learns == "doubt":
+            self._engine.scheduler.routes.of(self._model).lane.stop("dead_key", f"{self._model}: {report.fault.detail}")
 
 
 class EngineProvider:
@@ -72,10 +72,9 @@ class EngineProvider:
     that of the running event loop."""
 
     def __init__(self, engine: Engine, costs: Costs, random: Random) -> None:
-        self._engine = engine
-        self._costs = costs
-        self._random = random
-        self._calls: dict[tuple[str, int], Iterator[Call]] = {}
+        self._engine, self._random = engine, random
+        self.worst_cost = costs.worst_cost
+        self.sleep = asyncio.sleep
         self._answered: set[str] = set()
 
     def __repr__(self) -> str:
@@ -84,63 +83,46 @@ class EngineProvider:
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    def worst_cost(self, model: str, tokens: int) -> float:
-        return self._costs.worst_cost(model, tokens)
-
     def quiet_in_s(self, model: str) -> float:
         [key] = self._engine.scheduler.routes.of(model).lane.keys
         return key.ledger.empty_in_s(self.now())
 
     async def ask(self, model: str, tokens: int) -> Answer:
-        heard = _AttemptLog(self._engine, model)
-        listener.set(heard)
+        attempts = _AttemptLog(self._engine, model)
+        listener.set(attempts)
+        wanted = CallParameters(max_tokens=output_of(model, self._engine.settings), stream=False)
+        texts = by_length(FixedLength(max(tokens, TOKENS_MIN)), self._random)
         try:
-            outcome = await self._engine.ask(self._call(model, tokens))
+            outcome = await self._engine.ask(next(calls(model, texts, wanted, self._random)))
         except Stopped as stopped:
             if any(stop.reason == "local_fault" for stop in stopped.stops):
                 raise LocalFault(str(stopped)) from stopped
-            return Answer("failed", limits=_limits(heard), detail=str(stopped), is_fatal=True)
-        return self._answer(model, tokens, outcome, heard)
-
-    def _call(self, model: str, tokens: int) -> Call:
-        size = max(tokens, TOKENS_MIN)
-        if (model, size) not in self._calls:
-            wanted = CallParameters(max_tokens=output_of(model, self._engine.settings), stream=False)
-            texts = by_length(FixedLength(size), self._random)
-            self._calls[model, size] = calls(model, texts, wanted, self._random)
-        return next(self._calls[model, size])
-
-    def _answer(self, model: str, tokens: int, outcome: Outcome, heard: list[AttemptReport]) -> Answer:
-        limits, fault = _limits(heard), heard[-1].fault if heard else None
-        if outcome.reply is not None:
+            return Answer("failed", detail=str(stopped), is_fatal=True)
+        last = attempts[-1] if attempts else AttemptReport()
+        answer = self._answer(model, tokens, outcome, last.fault)
+        if answer.verdict == "admitted":
             self._answered.add(model)
+        return structs.replace(answer, limits=last.limits)
+
+    def _answer(self, model: str, tokens: int, outcome: Outcome, fault: Fault | None) -> Answer:
+        if outcome.reply is not None:
             usage = outcome.reply.usage
-            used = (0 if usage is None else usage.tokens) or 0
-            cost = outcome.cost if outcome.cost is not None else self.worst_cost(model, tokens)
-            return Answer("admitted", used, cost, limits=limits)
+            cost = self.worst_cost(model, tokens) if outcome.cost is None else outcome.cost
+            return Answer("admitted", (0 if usage is None else usage.tokens) or 0, cost)
         assert outcome.failure is not None
-        detail = f"{outcome.failure.kind}: {' '.join(outcome.failure.detail.split())}"
+        kind, status = outcome.failure.kind, outcome.failure.status
+        detail = f"{kind}: {' '.join(outcome.failure.detail.split())}"
         if fault is not None and fault.kind == "empty":
             # The call was admitted: with this little output an answer may have no room for a word.
-            self._answered.add(model)
-            return Answer("admitted", fault.usage_tokens or 0, self.worst_cost(model, tokens), limits=limits)
+            return Answer("admitted", fault.usage_tokens or 0, self.worst_cost(model, tokens))
         learns = "nothing" if fault is None else verdict(fault).learns
         # A call that is larger than a whole minute's quota counts too.
-        is_too_large = learns == "rejection" and outcome.failure.status in _TOO_LARGE
-        if fault is not None and (learns in ("refusal", "pause") or is_too_large):
-            return Answer("refused", retry_after_s=fault.retry_after_s, limits=limits, detail=detail)
-        is_hopeless = model not in self._answered and outcome.failure.kind in _HOPELESS
-        is_fatal = is_hopeless or learns in ("empty_account", "redirect")
-        return Answer("failed", limits=limits, detail=detail, is_fatal=is_fatal)
+        if fault is not None and (learns in ("refusal", "pause") or (learns == "rejection" and status in _TOO_LARGE)):
+            return Answer("refused", retry_after_s=fault.retry_after_s, detail=detail)
+        is_hopeless = model not in self._answered and kind in _HOPELESS
+        return Answer("failed", detail=detail, is_fatal=is_hopeless or learns in ("empty_account", "redirect"))
 
 
 def output_of(model: str, settings: Settings) -> int:
     """Returns the `max_tokens` of a probe's calls: the least that the model's family accepts."""
     return _OUTPUT_OF_FAMILY.get(family_of(model, settings), _OUTPUT)
-
-
-def _limits(heard: list[AttemptReport]) -> tuple[Limit, ...]:
-    return heard[-1].limits if heard else ()

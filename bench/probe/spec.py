@@ -7,6 +7,7 @@ Owns which options are refused, and what is announced before anything is sent. S
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -20,7 +21,7 @@ from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
 from .calls import Bounds
-from .caps import IN_FLIGHT, MAX_COST, MINUTES, TIMEOUT_S
+from .caps import IN_FLIGHT, MINUTES, TIMEOUT_S, TOKENS_A_CALL
 from .lanes_file import Way
 from .provider import Costs, output_of
 
@@ -57,15 +58,19 @@ def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) ->
     longest = min(
         prompt_tokens(settings.facts_of(model).window or WINDOW, output_of(model, settings)) for model in models
     )
-    usual = Bounds(max_calls, MAX_COST if sending.max_cost is None else sending.max_cost, in_flight=IN_FLIGHT)
-    bounds = structs.replace(
-        usual,
-        in_flight=usual.in_flight if sending.concurrency is None else sending.concurrency,
-        requests=usual.requests if sending.rpm is None else int(sending.rpm),
-        tokens=usual.tokens if sending.tpm is None else sending.tpm,
-        tokens_a_call=min(usual.tokens_a_call, longest),
-    )
-    ways = {model: _way_to(model, settings, configuration) for model in models}
+    options: dict[str, Any] = {
+        "max_cost": sending.max_cost,
+        "in_flight": sending.concurrency,
+        "requests": None if sending.rpm is None else int(sending.rpm),
+        "tokens": sending.tpm,
+        "tokens_a_call": min(TOKENS_A_CALL, longest),
+    }
+    bounds = Bounds(max_calls, **{name: value for name, value in options.items() if value is not None})
+    ways = {}
+    for model in models:
+        [access] = accesses_to(model, settings)
+        keys = configuration.key_variables.get(model, ())
+        ways[model] = Way(access.target.base_url, access.variable, keys_left=max(0, len(keys) - 1))
     return ProbeSpec(models=models, settings=settings, bounds=bounds, costs=costs, ways=ways)
 
 
@@ -84,12 +89,6 @@ def _settings(models: tuple[str, ...], sending: SendingOptions, configuration: C
     )
 
 
-def _way_to(model: str, settings: Settings, configuration: Configuration) -> Way:
-    [access] = accesses_to(model, settings)
-    keys = configuration.key_variables.get(model, ())
-    return Way(access.target.base_url, access.variable, keys_left=max(0, len(keys) - 1))
-
-
 def announced(spec: ProbeSpec) -> Iterator[str]:
     """Yields the lines printed before a probe: the most calls and dollars, the usual minutes, and for each model its
     address, API key and the most that a call can cost."""
@@ -100,15 +99,12 @@ def announced(spec: ProbeSpec) -> Iterator[str]:
     yield f"a probe sends at most {count_text(spec.bounds.max_calls, 'call')}{spends}; most end far below"
     yield f"it takes {MINUTES} minutes a model as a rule; slow answers make it longer"
     for model in spec.models:
-        yield f"{model} at {spec.ways[model].address}: {', '.join(_said_of(model, spec))}"
-
-
-def _said_of(model: str, spec: ProbeSpec) -> Iterator[str]:
-    way, costs = spec.ways[model], spec.costs
-    if costs.price(model) is None:
-        yield "it has no price, so its cost is unknown and limited only by --max-calls"
-    else:
-        least, most = costs.worst_cost(model, 1), costs.worst_cost(model, spec.bounds.tokens_a_call)
-        yield f"a call costs at most ${least:.6f}, the largest of {spec.bounds.tokens_a_call:,} tokens ${most:.6f}"
-    if way.keys_left:
-        yield f"with the first of its {way.keys_left + 1} keys, the one in {way.key}"
+        way, costs = spec.ways[model], spec.costs
+        parts = ["it has no price, so its cost is unknown and limited only by --max-calls"]
+        if model not in unpriced:
+            least, most = costs.worst_cost(model, 1), costs.worst_cost(model, spec.bounds.tokens_a_call)
+            largest = f"the largest of {spec.bounds.tokens_a_call:,} tokens ${most:.6f}"
+            parts = [f"a call costs at most ${least:.6f}", largest]
+        if way.keys_left:
+            parts.append(f"with the first of its {way.keys_left + 1} keys, the one in {way.key}")
+        yield f"{model} at {way.address}: {', '.join(parts)}"

@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     import sys
     from functools import partial
 
-    from ....bench.probe.execution import carry_out
     from ....bench.probe.lanes_file import as_json, check_place, lanes_text, tell, write_new
+    from ....bench.probe.run import carry_out
     from ....bench.probe.spec import announced, spec_of
     from ...terminal.probe_display import ProbeDisplay
 

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.probe.lanes_file import Report, Way, as_json, check_place, lanes_text, tell, write_new
-from millstream.bench.probe.result import FoundQuota
+from millstream.bench.probe.lanes_file import (
+    FoundQuota,
+    Report,
+    Way,
+    as_json,
+    check_place,
+    lanes_text,
+    tell,
+    write_new,
+)
 from millstream.configuration.configuration import read_configuration
 from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault

@@ -11,8 +11,7 @@ from virtual_time import run_virtually
 
 from millstream.bench.probe.answers import Answer, TimedAnswer
 from millstream.bench.probe.calls import Bounds, Watcher
-from millstream.bench.probe.lanes_file import Report
-from millstream.bench.probe.result import FoundQuota
+from millstream.bench.probe.lanes_file import FoundQuota, Report
 from millstream.bench.probe.run import Probe
 from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Quota, Tokens
@@ -206,4 +205,4 @@ def test_a_probe_that_finds_nothing_ends_with_3() -> None:
     never, some = FoundQuota(tested_rpm=800), FoundQuota(rpm=99.0)
     for lanes, code in (({"a": some}, 0), ({"a": never}, 3), ({"a": some, "b": never}, 3)):
         assert Report(lanes=lanes, calls=800, cost=0.0, ways={}).exit_code == code
-    assert never.lines()[0] == "requests a minute: not found; at least 800, which were admitted within a minute"
+    assert next(never.lines()) == "requests a minute: not found; at least 800, which were admitted within a minute"
