@@ -7,6 +7,7 @@ phone and on paper, from runs against the simulated outside.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -17,7 +18,8 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,8 @@ def main() -> None:
         }
         photograph(report, chromium)
         fill_gallery(reports, chromium)
+        with viewed(Path(home)) as views:
+            fill_gallery(views, chromium)
 
 
 TASK = """import millstream as ms
@@ -95,6 +99,36 @@ def others(home: Path) -> dict[str, str]:
     items = f"{pages['capitals']}#items=task-matrix-table"
     views = {"items": items, "item": f"{items}&item=Chile"}
     return {"task": pages["capitals"], **views, "sycon": pages["sycon"], "load": pages["load"]}
+
+
+@contextmanager
+def viewed(home: Path) -> Iterator[dict[str, str]]:
+    """Yields the addresses of the live page's views of these runs, one of which goes on."""
+    environment, millstream = environment_of(home), [sys.executable, "-P", "-m", "millstream"]
+    port, prices = home / "live-port", home / "prices.toml"
+    prices.write_text('[prices."sim/open"]\ninput = 1\noutput = 1\n')
+    size = ["--limit", "5", "--max-tokens", "16", "--concurrency", "4", "--max-cost", "5", "--config", str(prices)]
+    with ExitStack() as ended:
+
+        def begin(*words: str) -> subprocess.Popen[str]:
+            streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+            process = subprocess.Popen([*millstream, *words], cwd=home, env=environment, **streams)
+            ended.enter_context(process)
+            ended.callback(process.terminate)
+            return process
+
+        begin("sim", "--port-file", str(port), "--port", "0", "--latency", "constant:0.3")
+        while not port.exists():
+            time.sleep(0.1)
+        where = ["--base-url", f"http://127.0.0.1:{port.read_text().strip()}/v1", "--out", "stances", "--no-report"]
+        begin("run", "millstone", "--model", "sim/open", *size, *where)
+        view = begin("view", "--port", "0", "--json")
+        assert view.stdout is not None
+        address = json.loads("".join(iter(view.stdout.readline, "}\n")) + "}")["address"]
+        while not (home / "stances" / ".live" / "state.json").exists():
+            time.sleep(0.1)
+        time.sleep(10)
+        yield {"view": address, "view-run": f"{address}#run=stances"}
 
 
 def environment_of(home: Path) -> dict[str, str]:
@@ -185,7 +219,7 @@ def fill_gallery(reports: Mapping[str, str], chromium: str) -> None:
             for look, options in looks.items():
                 page = browser.new_page(**options)
                 page.goto(report)
-                page.wait_for_timeout(500)
+                page.wait_for_timeout(1_500 if name.startswith("view") else 500)
                 if look == "paper":
                     page.emulate_media(media="print")
                 path = PICTURES / f"{name}-{look}.jpg"

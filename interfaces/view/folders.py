@@ -7,6 +7,7 @@ lock, so that a run never meets this reader.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -39,15 +40,19 @@ class RunFolders:
         self._roots = roots
         self._paths: dict[str, Path] = {}
         self._find_at = 0.0
+        # Several threads ask at once.
+        self._lock = threading.Lock()
         self._kept: dict[Path, tuple[tuple[int, int], Mapping[str, Any]]] = {}
 
     def path_of(self, name: str) -> Path | None:
         """Returns the folder of a row's name; None: there is no such row."""
-        return self._paths.get(name) or self._found().get(name)
+        with self._lock:
+            return self._paths.get(name) or self._found().get(name)
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns the rows, those that send first, then the latest."""
-        rows = [{"name": name, **self._row(path)} for name, path in self._found().items()]
+        with self._lock:
+            rows = [{"name": name, **self._row(path)} for name, path in self._found().items()]
         return sorted(rows, key=lambda row: (row["state"] in _SENDING, row.get("started") or ""), reverse=True)
 
     def _found(self) -> Mapping[str, Path]:
@@ -150,7 +155,7 @@ def _load_row(path: Path) -> dict[str, Any]:
     try:
         load = orjson.loads(read_whole(path / LOAD))
         began = datetime.fromtimestamp(load["began"], UTC).isoformat(timespec="seconds")
-        line = f"load test: {load['ending']}, {load['ending_detail']}"
+        line = "load test: " + ", ".join(filter(None, (load["ending"], load["ending_detail"])))
         return {
             "state": "ended",
             "models": list(load["models"]),
