@@ -27,6 +27,9 @@ def options_of(specification: Mapping[str, Any], *, has_all_scorers: bool = True
     options |= {"trials": str(specification.get("trials"))}
     options |= {name: _value_text(value) for name, value in (specification.get("parameters") or {}).items()}
     options |= {f"--set {name}": _value_text(value) for name, value in (specification.get("set") or {}).items()}
+    for name, figure in (specification.get("figures") or {}).items() if has_all_scorers else ():
+        others = {key: value for key, value in figure.items() if key not in ("figure", *_HASHES) and value is not None}
+        options[f"figure {name}"] = _listed(str(figure.get("figure")), others, figure.get("sha256"))
     scorers = {name: each for name, each in specification["score"].items() if "scorer" in each}
     if not has_all_scorers:
         scorers = dict(zip((MAIN,), scorers.values(), strict=False))
@@ -47,10 +50,14 @@ def _scorer_texts(name: str, scorer: Mapping[str, Any]) -> Iterator[tuple[str, s
         of = f" of{name}" if name else ""
         yield f"judge{of}", str(options.pop("model", None))
         yield f"rubric{of}", str(options.pop("rubric", ""))
+    yield f"scorer{name}", _listed(kind, options, scorer.get("sha256"))
+
+
+def _listed(kind: str, options: Mapping[str, Any], digest: object = None) -> str:
     texts = [f"{key} {_value_text(value)}" for key, value in options.items()]
-    if digest := scorer.get("sha256"):
+    if digest:
         texts.append(f"code {str(digest)[:_DIGITS]}")
-    yield f"scorer{name}", f"{kind}: {', '.join(texts)}" if texts else kind
+    return f"{kind}: {', '.join(texts)}" if texts else kind
 
 
 def _value_text(value: Any) -> str:

@@ -103,7 +103,7 @@ def test_other_figures_are_another_specification_and_can_be_computed_without_a_c
     assert cli(*asked(provider, "--no-report")).code == 0
     (tmp_path / "mine.py").write_text(FILE.replace("bins=5", "bins=6"))
     done = cli(*asked(provider))
-    assert done.code == 2 and "figures.ECE.bins: 5" in done.err and "without a call: millstream score" in done.err
+    assert done.code == 2 and "figures.ECE.bins: 5" in done.err and "without a call: millstream rescore" in done.err
 
 
 def options(provider: Provider, folder: Path) -> dict[str, Any]:

@@ -167,18 +167,23 @@ def test_a_changed_score_is_another_figure_without_a_call(toys: Toys) -> None:
     (toys.home / "toy.py").write_text(TOY)
     assert toys.run("toy.py").code == 0
     sent = len(toys.server.asked)
-    (toys.home / "toy.py").write_text(TOY.replace('"right": result', '"wrong": not result'))
+    corrected = TOY.replace('"right": result', '"wrong": not result')
+    (toys.home / "toy.py").write_text(corrected)
     done = toys.cli("score", "run", "--task", "toy.py", "--json")
     assert json.loads(done.out)["run"]["Toy"]["models"]["lab/good"]["mean"] == 0.0, done.err
     assert len(toys.server.asked) == sent
     refused = toys.run("toy.py")
     assert refused.code == 2 and "holds another run (score.score.sha256" in refused.err
     assert f"millstream rescore {toys.home / 'run'} --task" in refused.err
+    kept = toys.cli("rescore", "run", "--task", "toy.py", "--no-report")
+    assert kept.code == 0 and len(toys.server.asked) == sent, kept.err
+    assert [line["scores"] for line in toys.lines()] and toys.run("toy.py").code == 0
+    assert len(toys.server.asked) == sent and toys.cli("verify", "run").code == 0
     (toys.home / "toy.py").write_text(TOY.replace("Are you sure?", "Sure?"))
     refused = toys.run("toy.py")
     assert refused.code == 2 and "holds another run (prompt.sha256" in refused.err
     # A line of the file that neither asks nor scores changes nothing.
-    (toys.home / "toy.py").write_text(TOY + "\nUNUSED = 1\n")
+    (toys.home / "toy.py").write_text(corrected + "\nUNUSED = 1\n")
     assert "all there before" in toys.run("toy.py").out
 
 
