@@ -268,6 +268,7 @@ function setTable(place, title, heads, lines) {
 
 // The table that the report has too keeps its state in the address, under the id of its element: the runs' names.
 let items = null;
+const doneOf = (names) => names.map((name) => runs.find((run) => run.name === name)?.done).join();
 
 function showTable(names) {
   const id = names.join("\n");
@@ -285,7 +286,7 @@ function showTable(names) {
     columns: () => ask(`/columns?${new URLSearchParams(query)}`),
     details: (item) => ask(`/details?${new URLSearchParams([...query, ["item", item]])}`),
   });
-  items = { id, table, at: Infinity, done: null };
+  items = { id, table, at: Infinity, done: doneOf(names) };
   const mine = items;
   table.ready.then(() => { mine.at = Date.now(); mine.took = Date.now() - began; });
 }
@@ -294,14 +295,13 @@ byId("open-items").addEventListener("click", () => { location.hash = itemsAddres
 
 // New answers come into an open table now and then, but not while somebody works in it.
 async function followItems(names) {
-  const done = names.map((name) => runs.find((run) => run.name === name)?.done).join();
-  if (items === null || items.done === done || Date.now() - items.at < Math.max(5000, 20 * items.took)) return;
+  const mine = items, done = doneOf(names);
+  if (mine === null || mine.done === done || Date.now() - mine.at < Math.max(5000, 20 * mine.took)) return;
   if (byId("items-place").contains(document.activeElement)) return;
-  const mine = items;
-  const [isFirst, began] = [mine.done === null, Date.now()];
+  const began = Date.now();
   [mine.at, mine.done] = [Infinity, done];
   try {
-    if (!isFirst) await mine.table.refresh();
+    await mine.table.refresh();
     mine.took = Math.max(mine.took, Date.now() - began);
   } finally {
     mine.at = Date.now();
@@ -482,7 +482,7 @@ function show() {
   byId("open-labels").hidden = !hasItems || names.length > 1;
   if (hasItems) {
     showTable(names);
-    followItems(names);
+    followItems(names).catch(() => {}); // a server that is away is told of above
   } else if (items !== null) {
     byId("items-place").replaceChildren();
     items = null;
