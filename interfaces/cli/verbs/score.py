@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ....bench.evaluation.door.benchmark import ItemBenchmark
 
-HELP = "score again, from records or from published counts"
+HELP = "score again, from records or from published counts, and compare runs"
 EXAMPLES = (
     "score runs/first",
     "score runs/first runs/second --json",
@@ -26,7 +26,12 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
-    parser.add_argument("folders", nargs="*", metavar="DIR", help="folders that hold a records.jsonl")
+    parser.add_argument(
+        "folders",
+        nargs="*",
+        metavar="DIR",
+        help="folders that hold a records.jsonl; of several, every two runs are compared",
+    )
     parser.add_argument(
         "--counts",
         nargs="+",
