@@ -9,22 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe import needs_axe, violations_in
 from browser import opened
 from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.needs_benchmark("millstone", "chameleon")]
 
-AXE = Path(__file__).parent.parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
-# What is named in a failure: the rule, and the first elements that break it.
-RUN = """async () => (await axe.run()).violations.map(
-  (one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" ")}`)"""
-
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    if not AXE.exists():
-        said = "axe is not installed, since there is no npm: make tools"
-        pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
+    needs_axe()
     home = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-P", "-m", "millstream", "demo", "--quick"]
     subprocess.run(command, cwd=home, env={**os.environ, "HOME": str(home)}, check=True, capture_output=True)
@@ -32,12 +26,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def violations(browser: Browser, page: Path, **context: Any) -> list[str]:
-    # The page's policy allows no script but its own; axe is let in from outside.
     with opened(browser, page, bypass_csp=True, **context) as watched:
         watched.settle()
-        watched.page.add_script_tag(path=AXE)
-        found: list[str] = watched.page.evaluate(RUN)
-        return found
+        return violations_in(watched.page)
 
 
 @pytest.mark.timeout(300)

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
+from axe import needs_axe, violations_in
 from browser import Watched, opened
 from command_line import run_command
 from hostile import hostile
@@ -108,6 +110,18 @@ def test_keys_move_open_and_close(watched: Watched) -> None:
     assert watched.page.evaluate(name).startswith("torn")
     keyboard.press("/")
     assert watched.page.evaluate("document.activeElement.type") == "search"
+
+
+@pytest.mark.parametrize("context", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}}])
+def test_axe_finds_no_violation_in_the_table_and_an_item(browser: Browser, few: Path, context: dict[str, Any]) -> None:
+    needs_axe()
+    with opened(browser, few, bypass_csp=True, **context) as watched:
+        watched.settle(".items")
+        watched.page.locator(".matrix tbody button").first.click()
+        watched.page.locator(".item h3").wait_for()
+        watched.page.eval_on_selector_all(".items details", "all => all.forEach((one) => { one.open = true; })")
+        assert violations_in(watched.page) == []
+        assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_texts_of_models_and_data_run_nothing_in_any_field(browser: Browser, tmp_path: Path) -> None:
