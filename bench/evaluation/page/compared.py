@@ -14,7 +14,7 @@ from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, table_section
 from ....report.table import MODEL, Cell, Column, Table
 from ..door.benchmark import ItemBenchmark
-from ..reading.run_comparison import RunComparison, compared_folders
+from ..reading.run_comparison import RunComparison, compared_folders, runs_left_out
 
 _FLIPS_MOST = 200
 # Of figures that are neither right nor wrong nearly all differ.
@@ -31,7 +31,8 @@ def with_compared(
     if not comparisons:
         return contents
     tables = [table for table in (_differences(benchmark, comparisons), _flips(benchmark, comparisons)) if table.rows]
-    body = "".join(map(_about, comparisons)) + "".join(map(table_section, tables))
+    left_out = f"<p>{text}</p>" if (text := runs_left_out(comparisons)) else ""
+    body = left_out + "".join(map(_about, comparisons)) + "".join(map(table_section, tables))
     section = Section(f"{benchmark.name}-compared", "Runs compared", body)
     first, *rest = contents.sections
     return replace(

@@ -25,7 +25,7 @@ from ..running.scoring import scored_run
 NONE = "none"
 """The text of an option that a run does not have."""
 _RUNS_MOST = 5
-_ROWS_MOST = 12
+_ROWS_MOST = 30
 _RIGHT = 0.5
 _SHORT = 60
 _NAMED = 8
@@ -93,6 +93,8 @@ class RunComparison(Struct, frozen=True):
     has_right: bool = True
     is_told: bool = True
     why_not: str = ""
+    left_out: int = 0
+    """How many pairs of rows are not compared, since there are too many."""
 
     @property
     def differences(self) -> tuple[Difference, ...]:
@@ -104,6 +106,8 @@ class RunComparison(Struct, frozen=True):
     def sentence(self) -> str:
         """What the two runs differ in, and what follows for reading the differences."""
         both = f"{self.a} minus {self.b}, paired by {self.rows[0].of.removesuffix('s')}"
+        if self.left_out:
+            both += f" ({self.left_out:,} other pairs of models left out)"
         if not self.is_told:
             return f"{both}: how one of them was made is not known, so the differences may come from anything"
         shared, options = self.differences, [len(row.differences) for row in self.rows]
@@ -146,7 +150,8 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
     options = tuple(_option_differences(first, second))
     names = [name for name in first.rows if name in second.rows]
     rows = []
-    for one, other in [(name, name) for name in names] or list(product(first.rows, second.rows))[:_ROWS_MOST]:
+    pairs = [(name, name) for name in names] or list(product(first.rows, second.rows))
+    for one, other in pairs[:_ROWS_MOST]:
         of_a, of_b = first.rows[one], second.rows[other]
         are_shares = of_a.are_shares and of_b.are_shares
         entry = paired_entry(of_a.figures, of_b.figures, within=within, of=first.of, of_shares=are_shares)
@@ -166,6 +171,7 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
         ),
         has_right=has_right,
         is_told=is_told,
+        left_out=max(0, len(pairs) - _ROWS_MOST),
     )
 
 
@@ -211,9 +217,19 @@ def _flips(a: RowFigures, b: RowFigures, names: Mapping[str, str], has_right: bo
     return (Flip(names.get(key, key), one, other) for key, one, other in differing)
 
 
+def runs_left_out(comparisons: Sequence[RunComparison]) -> str:
+    """Returns a sentence if not every two runs are compared; else nothing."""
+    names = {name for compared in comparisons for name in (compared.a, compared.b)}
+    if 2 * len(comparisons) >= len(names) * (len(names) - 1):
+        return ""
+    return f"Of more than {_RUNS_MOST} runs, each is compared with the first alone."
+
+
 def comparison_lines(comparisons: Sequence[RunComparison]) -> list[str]:
     """Returns the comparisons as lines for people."""
     lines: list[str] = []
+    if left_out := runs_left_out(comparisons):
+        lines.append(left_out)
     for compared in comparisons:
         if compared.why_not:
             lines.append(f"not compared: {compared.why_not}")

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine, Provider, lines_of, scores_of
 
+from millstream.bench.evaluation.door.run_figures import RowFigures, RunFigures
+from millstream.bench.evaluation.reading.run_comparison import compared_runs, comparison_lines
+from millstream.engine.pairs import Pair
+
 TASK = """
 import millstream as ms
 
@@ -220,3 +224,34 @@ def test_the_report_shows_the_task_itself_in_place_of_digests(
         assert text in made, text
     assert "<dt>Trials</dt><dd>3</dd>" in made and "<dt>Max tokens</dt><dd>50</dd>" in made
     assert "Its digest" not in made and "Specification" not in made
+
+
+def run_of(names: list[str], values: list[float], **options: str) -> RunFigures:
+    figures = {f"i{at}": value for at, value in enumerate(values)}
+    rows = {name: RowFigures(Pair(name, None), figures, are_shares=True) for name in names}
+    return RunFigures(rows=rows, options=options, within=(0.0, 1.0), has_right=True)
+
+
+def test_what_is_not_compared_is_said() -> None:
+    ones, zeros = [1.0] * 6, [0.0, 1.0] * 3
+    many = {f"r{at}": run_of(["m"], zeros if at else ones, trials="2") for at in range(6)}
+    assert comparison_lines(compared_runs(many))[0] == "Of more than 5 runs, each is compared with the first alone."
+    assert len(compared_runs(many)) == 5 and len(compared_runs(dict([*many.items()][:5]))) == 10
+    [crossed] = compared_runs(
+        {"a": run_of([f"a{at}" for at in range(7)], ones), "b": run_of([f"b{at}" for at in range(5)], zeros)}
+    )
+    assert len(crossed.rows) == 30 and "(5 other pairs of models left out)" in crossed.sentence
+
+
+def test_a_treatment_has_the_exact_p_of_its_flips_and_several_models_share_it_by_holm() -> None:
+    # Nine flips, all one way: 2 / 2**9; of two models, twice that.
+    first, second = run_of(["m"], [1.0] * 9 + [0.0], prompt="A"), run_of(["m"], [0.0] * 10, prompt="B")
+    [compared] = compared_runs({"a": first, "b": second})
+    [row] = compared.rows
+    assert row.p_adjusted == pytest.approx(2 / 2**9) and row.entry["difference"] == pytest.approx(0.9)
+    assert [flip.item for flip in row.flips] == [f"i{at}" for at in range(9)]
+    both = {"a": run_of(["m", "n"], [1.0] * 9 + [0.0], prompt="A"), "b": run_of(["m", "n"], [0.0] * 10, prompt="B")}
+    [compared] = compared_runs(both)
+    assert [row.p_adjusted for row in compared.rows] == pytest.approx([4 / 2**9] * 2)
+    [other] = compared_runs({"a": first, "b": run_of(["m"], [0.0] * 10, prompt="B", trials="3")})
+    assert other.rows[0].p_adjusted is None
