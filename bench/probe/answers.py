@@ -24,7 +24,8 @@ _ERR_S = 1.5
 class Answer(Struct, frozen=True):
     """The answer to one call: admitted, refused for a quota, or failed. `tokens`: used, as the provider counted them
     (0: not reported); `cost`: dollars; `retry_after_s`: the wait that it asks for (None: none); `limits`: those in
-    its headers; `is_fatal`: no other call can succeed."""
+    its headers; `is_fatal`: no other call can succeed; `size`: the call's prompt in tokens; `sent_s`, `done_s`: the
+    moments, in seconds of the clock, at which it was sent and answered."""
 
     verdict: Verdict
     tokens: int = 0
@@ -33,37 +34,34 @@ class Answer(Struct, frozen=True):
     limits: tuple[Limit, ...] = ()
     detail: str = ""
     is_fatal: bool = False
-
-
-class TimedAnswer(Struct, frozen=True):
-    """An answer, the call's prompt size in tokens, and the moments, in seconds of the clock, at which the call was sent
-    and answered."""
-
-    size: int
-    sent_s: float
-    done_s: float
-    answer: Answer
+    size: int = SMALL
+    sent_s: float = 0.0
+    done_s: float = 0.0
 
     @property
     def is_admitted(self) -> bool:
-        return self.answer.verdict == "admitted"
+        return self.verdict == "admitted"
 
     @property
     def is_refused(self) -> bool:
-        return self.answer.verdict == "refused"
+        return self.verdict == "refused"
+
+    @property
+    def is_failed(self) -> bool:
+        return self.verdict == "failed"
 
 
-def reports(of: Amount, seen: Sequence[TimedAnswer]) -> list[tuple[TimedAnswer, Limit]]:
+def reports(of: Amount, seen: Sequence[Answer]) -> list[tuple[Answer, Limit]]:
     """Returns what headers report of a limit a minute, in the order of the answers."""
     return [
         (one, limit)
         for one in seen
-        for limit in one.answer.limits
+        for limit in one.limits
         if limit.of == of and limit.limit is not None and limit.window_s == MINUTE_S
     ]
 
 
-def window_of(seen: Sequence[TimedAnswer]) -> Window | None:
+def window_of(seen: Sequence[Answer]) -> Window | None:
     """Returns the kind of window that fits when, by the headers, the whole quota is free again: as what was used
     refills (bucket), always at one second of the minute (fixed), or a minute after the last call (sliding). None:
     headers name no such time, or it fits several kinds or none."""

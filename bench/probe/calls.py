@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.attempts.money import CostBudget
 from ...engine.remarks import remark
-from .answers import Answer, TimedAnswer
+from .answers import Answer
 from .caps import IN_FLIGHT, MAX_COST, TOKENS_A_CALL
 
 FAILURES_MAX = 5
@@ -47,7 +47,7 @@ class Watcher:
     def begins(self, model: str) -> None:
         """Notes that the probe of a model begins."""
 
-    def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
+    def got(self, model: str, seen: Sequence[Answer], unsent: int) -> None:
         """Notes the answers of a burst."""
 
     def waits(self, model: str, seconds: float) -> None:
@@ -112,7 +112,7 @@ class ModelCalls:
         self._outside, self._caps, self._watcher = outside, caps, watcher
         self.now = outside.now
         self.sent_at: list[float] = []
-        self.seen: list[TimedAnswer] = []
+        self.seen: list[Answer] = []
         self.earliest_s = -math.inf
         self._tasks: set[asyncio.Task[None]] = set()
         # The burst: its answers, how many of it were not sent, and whether it is over.
@@ -122,7 +122,7 @@ class ModelCalls:
     @property
     def has_usage(self) -> bool:
         """Whether every answer reports the tokens that its call used."""
-        return all(one.answer.tokens for one in self.seen if one.is_admitted)
+        return all(one.tokens for one in self.seen if one.is_admitted)
 
     async def await_quiet(self) -> None:
         """Waits until no earlier call counts against the quota, since what it used would be missing in what is found.
@@ -169,7 +169,7 @@ class ModelCalls:
         await self._join(asyncio.ALL_COMPLETED, moment_s)
         return not self._is_over
 
-    async def answers(self) -> list[TimedAnswer]:
+    async def answers(self) -> list[Answer]:
         """Waits for all calls in flight and returns the burst's answers, with which it ends, and notes the pause before
         the next call. Raises ModelEnd if no other call can succeed."""
         await self._join(asyncio.ALL_COMPLETED)
@@ -179,9 +179,9 @@ class ModelCalls:
             return []
         self._watcher.got(self.model, burst, unsent)
         for one in burst:
-            if one.answer.is_fatal or self._failures >= FAILURES_MAX:
-                raise ModelEnd(f"{self.model}: {one.answer.detail}")
-            pause_s = 2.0 ** (self._failures - 1) if one.answer.verdict == "failed" else one.answer.retry_after_s or 0.0
+            if one.is_fatal or self._failures >= FAILURES_MAX:
+                raise ModelEnd(f"{self.model}: {one.detail}")
+            pause_s = 2.0 ** (self._failures - 1) if one.is_failed else one.retry_after_s or 0.0
             self.earliest_s = max(self.earliest_s, one.done_s + pause_s) if pause_s else self.earliest_s
         return burst
 
@@ -208,10 +208,10 @@ class ModelCalls:
         spent = unsure = worst
         try:
             answer = await self._outside.ask(self.model, size)
-            if answer.verdict != "failed":
+            if not answer.is_failed:
                 spent, unsure = answer.cost, 0.0
         finally:
             caps.budget.settle(worst, spent, unsure=unsure)
-        self._failures = self._failures + 1 if answer.verdict == "failed" else 0
-        self._is_over = self._is_over or answer.verdict != "admitted"
-        self.seen.append(TimedAnswer(size, sent_s, self.now(), answer))
+        self._failures = self._failures + 1 if answer.is_failed else 0
+        self._is_over = self._is_over or not answer.is_admitted
+        self.seen.append(structs.replace(answer, size=size, sent_s=sent_s, done_s=self.now()))

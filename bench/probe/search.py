@@ -39,11 +39,12 @@ class Search:
     ) -> None:
         self._calls, self._unit = calls, unit
         self._before = len(calls.seen)
-        self._header = None if header is None or header > most else header
+        # 0: headers name no limit that may be tried.
+        self._header = header if header is not None and header <= most else 0.0
         self._left = math.inf if left is None else max(1.0, left)
         self._most = most
         # What a window is expected to admit.
-        self._full = self._header or 0.0
+        self._full = self._header
         self._early_s = self._ended_s = math.inf
         self.ranges = ranges([])
         self.limit = math.inf
@@ -57,7 +58,7 @@ class Search:
         """Returns the limit a minute; None if it was not found."""
         calls = self._calls
         first = max(self._step(), ranges(self._uses()).sliding.least / 2)
-        if self._header is None:
+        if not self._header:
             # What this used is back first where a sliding minute counts, but with all the rest where a fixed one does.
             self._early_s = calls.now()
             await self._fill(self._step(), self._step())
@@ -73,9 +74,7 @@ class Search:
         self._full = min(self.ranges.sliding)
         await self._poll()
         limit = min(self.ranges.least, self.ranges.most) * (1 - self._unit.unsure)
-        if self._is_confirmed:
-            assert self._header is not None
-            limit = self._header
+        limit = self._header if self._is_confirmed else limit
         if limit < 1:
             return None
         self.limit = limit
@@ -133,7 +132,7 @@ class Search:
             else:
                 answers = await calls.answers()
                 sent = answered = answered + sum(unit.of(one) for one in answers if one.is_admitted)
-                unit.note_failures([one.size for one in answers if one.answer.verdict == "failed"])
+                unit.note_failures([one.size for one in answers if one.is_failed])
                 over = min((unit.of(one) for one in answers if one.is_refused), default=math.inf)
                 is_over = is_over or over < math.inf
                 # Less is left than was refused; what is admitted beyond that came back meanwhile.
@@ -171,8 +170,7 @@ class Search:
         seen = [one for one in self._calls.seen if one.is_admitted]
         seen += [one for one in self._calls.seen[self._before :] if one.is_refused]
         return [
-            Use(one.sent_s, one.done_s, self._unit.of(one), one.is_admitted, one.answer.retry_after_s or 0.0)
-            for one in seen
+            Use(one.sent_s, one.done_s, self._unit.of(one), one.is_admitted, one.retry_after_s or 0.0) for one in seen
         ]
 
     # When it ends
@@ -182,12 +180,12 @@ class Search:
         """Whether the limit that headers report was admitted, and a step more was not."""
         least, most = self.ranges.sliding
         step, header = self._step(), self._header
-        return header is not None and header - step <= least and header <= most <= 1.05 * header + step
+        return header > 0 and header - step <= least and header <= most <= 1.05 * header + step
 
     @property
     def _is_confirmed(self) -> bool:
         """Whether the limit that headers report is met, and comes back within a minute."""
-        return self._is_met and self._header is not None and self.ranges.bucket.least >= _BACK_LEAST * self._header
+        return self._is_met and self.ranges.bucket.least >= _BACK_LEAST * self._header
 
     def _is_enough(self) -> bool:
         """Notes what follows from the answers so far, and returns whether polling longer would show no more."""

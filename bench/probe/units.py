@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .answers import SMALL, TimedAnswer
+from .answers import SMALL, Answer
 from .calls import ModelCalls
 from .ranges import MINUTE_S
 
@@ -42,7 +42,7 @@ class Requests:
         """Returns what a call of this prompt size probably uses."""
         return 1.0
 
-    def of(self, one: TimedAnswer) -> float:
+    def of(self, one: Answer) -> float:
         """Returns what the call used, or would have used if it was not admitted."""
         return self.of_size(one.size)
 
@@ -63,14 +63,14 @@ class Tokens(Requests):
         self._before, self._sent_before = len(calls.seen), len(calls.sent_at)
         self._calls_most = _SHARE * limit
         self.growth = 1 / 3 if self._calls_most >= _FEW_CALLS else 1.0
-        self._beside = max((one.answer.tokens - one.size for one in calls.seen if one.is_admitted), default=0)
+        self._beside = max((one.tokens - one.size for one in calls.seen if one.is_admitted), default=0)
 
     @property
     def _ratio(self) -> float:
         """The tokens that a provider counts for one of ours, by the largest call that was admitted."""
         seen = [one for one in self._calls.seen[self._before :] if one.is_admitted and one.size >= _LARGE]
         largest = max(seen, key=lambda one: one.size, default=None)
-        return 1.0 if largest is None else max(0.1, (largest.answer.tokens - self._beside) / largest.size)
+        return 1.0 if largest is None else max(0.1, (largest.tokens - self._beside) / largest.size)
 
     def step(self, amount: float) -> float:
         return max(self.of_size(SMALL), _STEP * amount)
@@ -78,8 +78,8 @@ class Tokens(Requests):
     def of_size(self, size: int) -> float:
         return self._ratio * size + self._beside
 
-    def of(self, one: TimedAnswer) -> float:
-        return float(one.answer.tokens) if one.is_admitted else self.of_size(one.size)
+    def of(self, one: Answer) -> float:
+        return float(one.tokens) if one.is_admitted else self.of_size(one.size)
 
     def note_failures(self, sizes: list[int]) -> None:
         # A model's context may be smaller than was assumed.

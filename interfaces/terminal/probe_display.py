@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from ...bench.probe.answers import SMALL, TimedAnswer
+from ...bench.probe.answers import SMALL, Answer
 from ...bench.probe.calls import Watcher
 from ...bench.probe.caps import MINUTES
 from ...format import clock, count_text, dollars
@@ -40,7 +40,7 @@ class ProbeDisplay(Watcher):
         self._began = asyncio.get_running_loop().time()
         self._show("begins with one call")
 
-    def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
+    def got(self, model: str, seen: Sequence[Answer], unsent: int) -> None:
         self._show(round_line(seen, unsent))
 
     def waits(self, model: str, seconds: float) -> None:
@@ -84,7 +84,7 @@ class ProbeDisplay(Watcher):
             self._painter.log([self._line])
 
 
-def round_line(seen: Sequence[TimedAnswer], unsent: int) -> str:
+def round_line(seen: Sequence[Answer], unsent: int) -> str:
     """Returns one round in words: `a burst of 40: 37 admitted, 1 refused, 2 not sent any more`."""
     size = max(one.size for one in seen)
     count = len(seen) + unsent
@@ -93,11 +93,11 @@ def round_line(seen: Sequence[TimedAnswer], unsent: int) -> str:
     counted = (
         (sum(one.is_admitted for one in seen), "admitted"),
         (sum(one.is_refused for one in seen), "refused"),
-        (sum(one.answer.verdict == "failed" for one in seen), "failed"),
+        (sum(one.is_failed for one in seen), "failed"),
         (unsent, "not sent any more"),
     )
     parts = [f"{number:,} {word}" if count > 1 else word for number, word in counted if number]
-    waits = [one.answer.retry_after_s for one in seen if one.answer.retry_after_s is not None]
+    waits = [one.retry_after_s for one in seen if one.retry_after_s is not None]
     parts += [f"told to wait {max(waits):,.3g} s"] if waits else []
-    parts += [cut(one.answer.detail, _DETAIL_MAX) for one in seen if one.answer.verdict == "failed"][:1]
+    parts += [cut(one.detail, _DETAIL_MAX) for one in seen if one.is_failed][:1]
     return f"{what}{of}: {', '.join(parts)}"

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.probe.answers import Answer, TimedAnswer
+from millstream.bench.probe.answers import Answer
 from millstream.bench.probe.calls import Bounds, Watcher
 from millstream.bench.probe.lanes_file import FoundQuota, Report
 from millstream.bench.probe.run import Probe
@@ -58,7 +58,7 @@ class Watching(Watcher):
     def __init__(self) -> None:
         self.rounds: list[tuple[int, int, int]] = []
 
-    def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
+    def got(self, model: str, seen: Sequence[Answer], unsent: int) -> None:
         self.rounds.append((sum(one.is_admitted for one in seen), sum(one.is_refused for one in seen), unsent))
 
 

@@ -7,9 +7,10 @@ import io
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 from virtual_time import run_virtually
 
-from millstream.bench.probe.answers import Answer, TimedAnswer
+from millstream.bench.probe.answers import Answer
 from millstream.interfaces.terminal.probe_display import ProbeDisplay, round_line
 
 ADMITTED, REFUSED = Answer("admitted", 20), Answer("refused", retry_after_s=23.4)
@@ -20,8 +21,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def seen(*answers: Answer, size: int = 1) -> list[TimedAnswer]:
-    return [TimedAnswer(size, 0.0, 1.0, answer) for answer in answers]
+def seen(*answers: Answer, size: int = 1) -> list[Answer]:
+    return [structs.replace(answer, size=size, done_s=1.0) for answer in answers]
 
 
 @pytest.mark.parametrize(
