@@ -100,7 +100,7 @@ class Search:
             else:
                 # After a minute a window has all back.
                 goal, is_back = self._goal(), calls.now() >= self._ended_s + MINUTE_S
-                admitted = await self._fill(self._full / 2 if is_back and goal == math.inf else step, goal)
+                admitted = await self._fill(0.9 * self._full if is_back and goal == math.inf else step, goal)
                 self._full = max(self._full, admitted)
                 gap_s = _FIRST_S if admitted else min(_LONGEST_S, 2 * gap_s)
 
@@ -128,7 +128,7 @@ class Search:
                 await calls.wait(calls.now() + _LONGEST_S)
             elif await calls.send(sizes, unit.moment_s):
                 sent += sum(map(unit.of_size, sizes))
-                amount = amount / 2 if is_over else self._next(sent)
+                amount = amount / 2 if is_over else self._next(sent, first)
             else:
                 answers = await calls.answers()
                 sent = answered = answered + sum(unit.of(one) for one in answers if one.is_admitted)
@@ -144,14 +144,14 @@ class Search:
         answers = await calls.answers()
         return answered + sum(unit.of(one) for one in answers if one.is_admitted)
 
-    def _next(self, sent: float) -> float:
-        """Returns how much comes after so much: up to what a window is expected to admit as much again, and beyond that
-        first a step."""
+    def _next(self, sent: float, first: float) -> float:
+        """Returns how much comes after so much: up to what a window is expected to admit as much again as came after
+        the first, and beyond that first a step."""
         left = self._full - sent
         if self.ranges.is_bucket:
             return self._unit.growth * sent
         if left >= self._step():
-            return min(sent, left / 2)
+            return min(sent - first, left / 2)
         return (min(1 / 2, self._unit.growth) if self._full else self._unit.growth) * (sent - self._full)
 
     def _refused_s(self) -> float:
