@@ -62,7 +62,7 @@ def not_drawn(models: Sequence[str], drawn: Iterable[Cell], lack: str) -> str:
     """Returns a sentence on the models that a figure leaves out for want of `lack`; empty if none or all are."""
     there = set(drawn)
     gone = [model for model in models if model not in there]
-    return f" Not drawn, for want of {lack}: {named_list(gone)}." if gone and there else ""
+    return f" Not drawn, without {lack}: {named_list(gone)}." if gone and there else ""
 
 
 def label_width(names: Iterable[str]) -> int:

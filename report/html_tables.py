@@ -37,13 +37,14 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     note = "" if file is None else f"<span>{in_html(file)}</span>"
     if len(rows) < len(table.rows):
         note = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {note}"
-    if reasons:
-        note += f"{' ' if note else ''}{MISSING}: no interval, since there are {in_html(' or '.join(reasons))}."
     if empty:
         names = ", ".join(dict.fromkeys(column.title for column in empty))
         note += f"{' ' if note else ''}Columns without a value: {in_html(names)}."
     data = "" if file is None else f' data-csv="{in_html(file)}"'
     under = f'<p class="file"{data}>{note}</p>' if note else ""
+    if reasons:
+        why = f"no interval, as there are {' or '.join(reasons)}; in brackets: the single figures"
+        under = f'<p class="note">{MISSING}: {in_html(why)}.</p>{under}'
     tall = " tall" if len(rows) > TALL else ""
     # The beginning of a longer table in another order would pass for the beginning of that order.
     sortable = " sortable" if 1 < len(rows) == len(table.rows) else ""

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from .table import PUBLISHED, THIS_RUN, Cell, Column, Table
 
-NO_TARGET = "Published rows are of other data and stand beside for their shape: they are no target."
+NO_TARGET = "Published rows are of other data and only show the shape."
 _SOURCE = Column("source", "Source")
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from .escaping import in_html
 from .headline import Headline
 from .html_tables import table_html
+from .interval_cells import OVER
 from .pictures import drawing_library
 from .standings import AnswerStatus, RunOrigin, folded, origins_html, samples_note
 from .table import PUBLISHED, Figure, Table
@@ -129,10 +130,21 @@ def table_section(table: Table) -> str:
     paper's."""
     if not table.rows:
         return f'<p class="empty" id="{table.name}">{in_html(table.title)}: there is no row.</p>'
-    body = f'<p class="note">{in_html(table.note)}</p>{table_html(table, table.name, file=csv_name(table))}'
+    body = f'<p class="note">{in_html(_note_of(table))}</p>{table_html(table, table.name, file=csv_name(table))}'
     if all(PUBLISHED in row for row in table.rows):
         return folded(f"{table.title}: published figures alone", body)
     return f"<h3>{in_html(table.title)}{anchor_html(table.name, table.title)}</h3>{body}"
+
+
+def _note_of(table: Table) -> str:
+    """Returns a table's note, without what it says of intervals if the table has none."""
+    lows = [at for at, column in enumerate(table.columns) if column.name == "low"]
+    if not lows or any(row[at] is not None for row in table.rows for at in lows):
+        return table.note
+    note = table.note
+    for sentence in OVER.values():
+        note = note.replace(sentence, "")
+    return " ".join(note.split())
 
 
 def anchor_html(name: str, title: str) -> str:
@@ -145,7 +157,7 @@ def data_html(table: Table) -> str:
     if not table.rows:
         return ""
     shown = table_html(table, f"{table.name}-data", file=csv_name(table))
-    return folded(table.title, f'<p class="note">{in_html(table.note)}</p>{shown}')
+    return folded(table.title, f'<p class="note">{in_html(_note_of(table))}</p>{shown}')
 
 
 def csv_name(table: Table) -> str:

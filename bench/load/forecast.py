@@ -222,7 +222,7 @@ def _calls_text(spec: LoadSpec, forecast: LoadForecast) -> str:
 
 def _cost_texts(spec: LoadSpec, forecast: LoadForecast) -> list[str]:
     if forecast.without_a_price:
-        return [f"what it costs is not known: no price for {', '.join(forecast.without_a_price)}"]
+        return [f"cost unknown: no price for {', '.join(forecast.without_a_price)}"]
     tokens, each, each_most = spec.said["max-tokens"], forecast.cost_of_a_call, forecast.cost_of_a_call_most
     long = "if answers are as long as the trace tells" if tokens == TRACE else f"if answers take all {tokens:,} tokens"
     texts = []

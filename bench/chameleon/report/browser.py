@@ -281,7 +281,7 @@ def browser_html(browser: ConversationBrowser) -> str:
     return f"""<p>Each row is one conversation with one model: its stances turn by turn, and its figures. Choose one to
 read its turns.</p>
 <p class="note" id="conversations-told">Opening needs JavaScript; everything else on this page does not, and every
-conversation’s stances and figures stand in the table “Every conversation”.</p>{remarks}
+conversation’s stances and figures are in the table “Every conversation”.</p>{remarks}
 <div id="conversations" data-state="closed"><div class="needs-data">
 <div class="choose">
 <div><label for="conversations-search">Topic, domain or id</label><input id="conversations-search" type="search"></div>

@@ -39,7 +39,7 @@ INTERVAL_NOTE = OVER["conversations"]
 EQUATION_REMARK = (
     "The paper's table 1 can't come from its eq. (2): for GPT-4o-mini at temperature 0 the printed 9.152 stance "
     "changes in 14 steps and the printed SRR of 0.797 alone give at least 0.595, and the printed score is 0.512. This "
-    "report's scores are eq. (2); the published rows stand beside them and are no target."
+    "report's scores are eq. (2); the published rows are beside them for comparison only."
 )
 UNCITED_NOTE = (
     "Uncited turns have no source; “score with 0” counts them as re-use 0. The printed SRR of Gemini-2.5-Flash, "
@@ -205,7 +205,7 @@ def correlations_table(panel: ConversationScores) -> Table:
     columns = (
         Column("whose", "Over"),
         Column("partner", "SRR and"),
-        Column("conversations", "Conversations held", "count"),
+        Column("conversations", "Conversations in all", "count"),
         Column("distinct", "Different ones", "count"),
         Column("r", "r", "correlation"),
         *interval_columns("correlation"),
@@ -215,7 +215,7 @@ def correlations_table(panel: ConversationScores) -> Table:
         "chameleon-correlations",
         "Does source re-use go with confidence and with stance changes?",
         "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
-        "changes, over scored conversations. Several models and temperatures hold the same ones, so interval and "
+        "changes, over scored conversations. Several models and temperatures have the same ones, so interval and "
         "p are over conversations, both by Student's t on Fisher's z with whole conversations left out in turn: p is "
         "below 0.05 where the interval excludes 0. Fewer than 10 conversations have neither. Over all models r also "
         "holds what differs between models; “within models” takes each model's means off its rows first (and a degree "

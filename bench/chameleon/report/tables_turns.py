@@ -22,7 +22,7 @@ from .tables_scores import CONFIDENCE_NOTE, CONVERSATIONS, INTERVAL_NOTE, TEMPER
 
 EVERY_TEMPERATURE = "all"
 UNSCORED_NOTE = (
-    "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
+    "Unscored: a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
     "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
 )
 _STATUSES = ("ok", "blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable")
@@ -127,8 +127,8 @@ def confidence_table(panel: ConversationScores) -> Table:
         "chameleon-figure-3-confidence",
         "Figure 3, data: distribution of confidence",
         "Kernel density of the mean confidence of a conversation, all temperatures together: Gaussian kernels, their "
-        "width by Scott's rule (standard deviation times n^−1/5). Without a density all conversations have the same "
-        f"confidence, or there is but one. {CONFIDENCE_NOTE}",
+        "width by Scott's rule (standard deviation times n^−1/5). No density: all conversations have the same "
+        f"confidence, or there is only one. {CONFIDENCE_NOTE}",
         (
             MODEL,
             CONVERSATIONS,
@@ -197,8 +197,8 @@ def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
     answers = Table(
         "chameleon-answers",
         "What was answered",
-        "A conversation is complete when every turn that was to be asked is there; only complete ones that are "
-        f"scored enter means. {UNSCORED_NOTE} Undefined are conversations of a single turn, or of which a reading "
+        "A conversation is complete if it has every turn that was asked for; means are over complete conversations "
+        f"that are scored. {UNSCORED_NOTE} Undefined are conversations of a single turn, or of which a reading "
         "leaves too little for a rate; “no change” are those that never change their stance, whose confidence of "
         "changes counts as 0 in eq. (2). Turns after one that failed are held back, and asked once it is answered. "
         "Acknowledged: of the turns of scored conversations of which the judge said whether the answer acknowledges "
@@ -209,12 +209,12 @@ def answers_tables(panel: ConversationScores) -> tuple[Table, Table]:
     troubles_of_turns = Table(
         "chameleon-troubles",
         "Problems of turns, judgements and citations",
-        "Of all turns there are, empty is an answer without a word, cut one that max_tokens cut off. "
-        "Unclear: no clear stance, by the judge’s word, or since the answer is empty or refused or its judgement "
-        "could not be read. Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the "
-        "answer, or not readably, so that it has no confidence. Invalid citations are numbers and addresses in an"
-        " answer that stand for no page it was shown. A prompt is shortened where it left out earlier turns or "
-        "whole pages; without history is a turn behind the first that was shown none of those before.",
+        "Over all recorded turns. Empty: an answer without a word. Cut: cut off at max_tokens. Unclear: no clear "
+        "stance, as the judge says, or because the answer is empty or refused or its judgement is unreadable. "
+        "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or its judgement is "
+        "unreadable; it has no confidence. Invalid citations: numbers and addresses in an answer that name no page "
+        "that it was shown. Shortened: the prompt left out earlier turns or whole pages. Without history: a later turn "
+        "that was shown no earlier one.",
         (MODEL, TEMPERATURE, *_PROBLEMS),
         rows_of(_PROBLEMS, rows),
     )
@@ -225,7 +225,7 @@ def pages_table(panel: ConversationScores) -> Table:
     return Table(
         "chameleon-pages",
         "What became of searches and pages",
-        "Of all turns there are; pages that gave nothing by their reasons. The question itself is searched for where "
+        "Over all recorded turns; pages without a text are counted by reason. The question itself is searched for if "
         "the model wrote no query.",
         (MODEL, TEMPERATURE, *_PAGES),
         rows_of(_PAGES, ((_names(sample), panel.troubles(sample)) for sample in panel.samples)),

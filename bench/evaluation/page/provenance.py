@@ -85,9 +85,9 @@ def run_facts(manifests: Iterable[Mapping[str, Any] | None]) -> str:
     costs = [row.get("cost") for manifest in dated for row in manifest.get("counts") or ()]
     paid = sum(cost for cost in costs if cost is not None)
     if None not in costs:
-        parts.append(f"cost {dollars(paid)}" if costs else "cost not known yet")
+        parts.append(f"cost {dollars(paid)}" if costs else "cost unknown so far")
     else:
-        unpriced = "cost not known, since no model has a price"
+        unpriced = "cost unknown: no model has a price"
         parts.append(f"cost {dollars(paid)} and more, since some models have no price" if any(costs) else unpriced)
     return "; ".join([*parts, *_retirements(dated)])
 

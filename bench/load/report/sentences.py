@@ -64,7 +64,7 @@ def facts_of(load: LoadFigures) -> str:
     """Returns when and how long it was measured, the cost, and the version of this program."""
     began = datetime.fromtimestamp(load.began, UTC).strftime("%Y-%m-%d %H:%M UTC")
     models = named_list([one_line(model, 80) for model in load.models])
-    cost = f"cost not known: no price for {models}" if load.spent is None else f"cost ${load.spent:,.4f}"
+    cost = f"cost unknown: no price for {models}" if load.spent is None else f"cost ${load.spent:,.4f}"
     length = f"measured for {measured_time(load.seconds)}{ends_left_out(load)}"
     return f"Begun {began}; {length}; {cost}; millstream {one_line(load.millstream, 40)}."
 
@@ -112,10 +112,10 @@ def _no_knee(series: LoadSeries) -> str:
     every = {part.rate for part in stepped(series)}
     sound = {part.rate for part in stepped(series) if not part.is_client_bound}
     if len(sound) < RATES_LEAST:
-        return f"No knee can be told: the client was the bottleneck at {len(every - sound)} of {len(every)} rates."
+        return f"No knee: the client was the bottleneck at {len(every - sound)} of {len(every)} rates."
     if not judged(series.of.steps):
-        return "No knee: the lowest rate was not borne either."
-    return "No knee: no rate was shown to be borne worse than the lowest one."
+        return "No knee: the server did not keep up with the lowest rate either."
+    return "No knee: at no rate did the server keep up worse than at the lowest one."
 
 
 def warnings(series: LoadSeries) -> Iterator[str]:
@@ -123,8 +123,8 @@ def warnings(series: LoadSeries) -> Iterator[str]:
     of = series.of
     if "in-flight" in series.load.test and not stepped(series):
         yield (
-            "A closed loop slows down with the server: its latencies are those of a client that waits, and tell "
-            "nothing of what calls at a rate would have met."
+            "A closed loop slows down with the server: its latencies are those of a client that waits, and say "
+            "nothing about calls at a fixed rate."
         )
     if of.held:
         yield (
@@ -132,7 +132,7 @@ def warnings(series: LoadSeries) -> Iterator[str]:
             f"waited for a place, up to {measured_time(of.hold_max_s)}. Their latency has that wait in it."
         )
     if of.unsent_held:
-        yield f"{of.unsent_held:,} calls that were due were never sent, for want of a place in flight."
+        yield f"{of.unsent_held:,} calls that were due were never sent: no place in flight was free."
     if of.unsent_late:
         yield f"{of.unsent_late:,} calls that were due were never sent, since the client's own loop came too late."
     latency, service = of.latency.at(99.0), of.service.at(99.0)
@@ -143,7 +143,7 @@ def warnings(series: LoadSeries) -> Iterator[str]:
             is_lanes = held is not None and held.value_s > waited_s / 2
             yield (
                 f"99% of the answers came within {measured_time(service.value_s)} of being sent, and within "
-                f"{measured_time(latency.value_s)} of when they were due: who counts from sending omits the difference."
+                f"{measured_time(latency.value_s)} of when they were due: times from sending leave out the difference."
                 + (" Calls waited for the quota that --rpm or --tpm gives." if is_lanes else "")
             )
     for sentence in answers_of(of):
@@ -210,10 +210,10 @@ def _goal(series: LoadSeries) -> Iterator[str]:
     if goal.missed is not None:
         yield f"{rate_text(goal.missed)} calls a second were not shown to keep the goal."
     if goal.client_at is not None:
-        yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may bear more."
+        yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may keep up with more."
     elif goal.missed is None and goal.kept is not None and not goal.unmeasured:
         is_cut = was_cut_short(series.load)
-        yield "No higher rate was tried to its end." if is_cut else "It was the highest rate that was to be tried."
+        yield "No higher rate was tried to its end." if is_cut else "It was the highest rate to try."
 
 
 def ends_left_out(load: LoadFigures) -> str:

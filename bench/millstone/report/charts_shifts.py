@@ -40,7 +40,7 @@ def shifts_figure(table: Table, names: Sequence[str] = ()) -> Figure:
         "figure-2-shifts",
         "Figure 2: average shift of the pro share, by case",
         "How far the share of pro answers moves from the baseline, in percentage points, averaged over issues. Lines "
-        f"are 95% intervals; the table says over what, or why a bar has none.{gone}",
+        f"are 95% intervals; the table says over what, or why there is none.{gone}",
         table.name,
         empty="No issue has answers both at the baseline and in a case with arguments.",
     )
@@ -55,7 +55,7 @@ def contradiction_figure(table: Table, names: Sequence[str] = ()) -> Figure:
         "Figure 5: the effect of a single contradicting argument",
         "How far the share of pro answers moves when arguments of one side are joined by one of the other, in "
         "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% "
-        "intervals; the table says over what, or why a bar has none. "
+        "intervals; the table says over what, or why there is none. "
         f"{table.note.partition('.')[0]}.{gone}",
         table.name,
         empty="No issue has answers both in a one-sided case and in the clear and convincing case of its side.",

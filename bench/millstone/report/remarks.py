@@ -45,7 +45,7 @@ def remarks(panel: SurveyFigures, tables: Mapping[str, Table]) -> tuple[str, ...
         *filter(None, [counts_sentences(panel)]),
         *_asked_differently(panel),
         *_options(survey),
-        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “{READINGS}”.",
+        f"{FLIP_WARNING} The other scores and the ranks by each are in “{READINGS}”.",
         *_ranks(scored),
         *_readings(scored, panel),
     )

@@ -150,7 +150,7 @@ def _agreement(panel: SurveyFigures) -> Table:
     return table_of(
         "table-2-agreement",
         "Table 2: issues on which baselines agree or disagree",
-        f"Unanimous: a difference below 10%. Consistent: the mean over the models is besides above 90% (or 95%) pro or "
+        f"Unanimous: a difference below 10%. Consistent: the mean over the models is also above 90% (or 95%) pro or "
         f"con. Strong disagreement: a difference above 80%. {MPD_NOTE} {LABELS_INFERENCE}",
         numbers if compared else (),
         {

@@ -109,7 +109,7 @@ def test_a_closed_loop_tells_what_a_call_costs_where_nobody_knows_how_many() -> 
 
 
 def test_a_model_without_a_price_is_named() -> None:
-    assert "what it costs is not known: no price for sim/steady" in line("sim/steady")
+    assert "cost unknown: no price for sim/steady" in line("sim/steady")
 
 
 @pytest.mark.parametrize("precision", ["5%", "0.5%", "50%"])

@@ -133,27 +133,30 @@ def test_a_search_that_was_cut_short_does_not_say_that_it_tried_all() -> None:
     load = searched()
     for kept, ending, words in (
         (8.0, "interrupted", "No higher rate was tried to its end."),
-        (8.0, "goal", "It was the highest rate that was to be tried."),
+        (8.0, "goal", "It was the highest rate to try."),
         (None, "interrupted", "The goal was kept at no rate that was tried."),
     ):
         goal = GoalFound("p99 latency <= 1 s", kept, None, None)
         page, _ = alone(replace(load, ending=ending, models={MODEL: replace(of(load), goal=goal)}))
         assert words in page.text
-        assert ("the highest rate that was to be tried" in page.text) is (ending == "goal")
+        assert ("the highest rate to try" in page.text) is (ending == "goal")
 
 
 def test_a_knee_that_is_not_there_is_told_with_its_reason() -> None:
     load = swept()
     low = replace(load, models={MODEL: replace(of(load), steps=of(load).steps[:3], knee=None)})
-    assert "No knee: no rate was shown to be borne worse than the lowest one." in alone(low)[0].text
+    assert "No knee: at no rate did the server keep up worse than at the lowest one." in alone(low)[0].text
     steps = tuple(replace(part, is_client_bound=at > 1) for at, part in enumerate(of(load).steps))
     bound, made = alone(replace(load, models={MODEL: replace(of(load), steps=steps, knee=None)}))
-    assert "No knee can be told: the client was the bottleneck at 4 of 6 rates." in bound.text
+    assert "No knee: the client was the bottleneck at 4 of 6 rates." in bound.text
     assert "Hollow points" in bound.text and "Hollow points" not in alone(low)[0].text
     assert [row["client_bound"] for row in table(made, "load-by-rate").records()] == [False] * 2 + [True] * 4
     failed = replace(of(load).steps[0], errors=of(load).steps[0].calls)
     broken = replace(of(load), steps=(failed, *of(load).steps[1:]), knee=None)
-    assert "No knee: the lowest rate was not borne either." in alone(replace(load, models={MODEL: broken}))[0].text
+    assert (
+        "No knee: the server did not keep up with the lowest rate either."
+        in alone(replace(load, models={MODEL: broken}))[0].text
+    )
 
 
 def test_a_client_that_was_the_bottleneck_is_told_before_all_else() -> None:

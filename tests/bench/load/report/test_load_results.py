@@ -20,7 +20,7 @@ def test_the_lead_says_what_was_asked_and_what_was_measured() -> None:
     assert "Begun 2026-09-21 14:13 UTC; measured for 50.0 s, besides 5 s of warm-up and 5 s of cool-down" in page.text
     model = of(load)
     assert f"{model.held} calls were due while 10 were in flight" in page.text
-    assert "who counts from sending omits the difference" in page.text
+    assert "times from sending leave out the difference" in page.text
     assert "besides 5 s of warm-up and 5 s of cool-down" in page.text
     assert "client was the bottleneck" not in page.text
 

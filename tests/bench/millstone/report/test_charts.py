@@ -281,9 +281,9 @@ def test_a_figure_names_the_models_that_it_leaves_out() -> None:
     aside = [polled(f"aside-{at}", ["abortion", "unheard-of"], seed=at, trials=1) for at in range(5)]
     survey = survey_of(polled("there", seed=8), polled("near", seed=9), *aside[:1])
     captions = {figure.name: figure.caption for figure in tables_and_figures(survey).figures}
-    assert captions["figure-4-topics"].endswith(" Not drawn, for want of a scored issue whose topic is known: aside-0.")
+    assert captions["figure-4-topics"].endswith(" Not drawn, without a scored issue whose topic is known: aside-0.")
     assert (
-        " Not drawn, for want of answers on these issues to both cases of a side: aside-0."
+        " Not drawn, without answers on these issues to both cases of a side: aside-0."
         in captions["figure-5-contradiction"]
     )
     for name in ("figure-2-shifts", "figure-3-disagreement", "figure-6-correlations", "figure-7-refusals"):
@@ -306,7 +306,7 @@ def test_a_figure_leaves_out_who_has_nothing_to_draw() -> None:
         "figure-6-correlations": "a correlation with another model: mute.",
     }
     for name, lack in lacking.items():
-        assert captions[name].endswith(f" Not drawn, for want of {lack}"), name
+        assert captions[name].endswith(f" Not drawn, without {lack}"), name
 
 
 def test_a_legend_takes_as_many_lines_as_its_titles_need() -> None:
