@@ -10,7 +10,7 @@
 {
   const ROW = 44; // pixels, as in the style sheet
   const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
-  const BESIDE = 10; // rows above and below those that are seen
+  const BESIDE = 5; // rows above and below those that are seen
   const ON_PAPER = 60;
   const MODELS = 6; // that are shown at first
   const LABELS = 40; // that can be chosen from
@@ -239,7 +239,7 @@
       isTurn ? message({ role: "assistant", content: [{ text: answer.text }] }) : said(answer.text, base),
       answer.problem ? made("p", { className: "problem", textContent: answer.problem }) : "",
       ...answer.judge.map(judged),
-      answer.steps.length ? folded(`What was said and done: ${several(answer.steps.length, "entry").replace("entrys", "entries")}`, ...answer.steps.map(step)) : "",
+      answer.steps.length ? folded(`What was said and done, in ${several(answer.steps.length, "step")}`, ...answer.steps.map(step)) : "",
       ...long.map(([name, value]) => folded(name, said(value))),
       made("p", { className: "note plain", textContent: spent.filter(Boolean).join(" · ") }),
     );
@@ -525,7 +525,7 @@
       const at = found.indexOf(placeOf(data, item));
       view.replaceChildren(
         made("h3", { className: "plain", textContent: item }),
-        made("div", { className: "moves" }, button("Previous", () => step_(-1), at <= 0), button("Next", () => step_(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
+        made("div", { className: "moves" }, button("Previous", () => go(-1), at <= 0), button("Next", () => go(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
         ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem ? `The item can’t be opened: ${problem}` : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it." })]),
       );
       if (isSought) {
@@ -534,7 +534,7 @@
       }
     }
 
-    function step_(by) {
+    function go(by) {
       const at = found.indexOf(placeOf(data, chosen.item)) + by;
       if (at < 0 || at >= found.length) return;
       bring(at);
@@ -586,7 +586,7 @@
       if (event.altKey || event.ctrlKey || event.metaKey || isTyping) return;
       if (event.key === "/") { event.preventDefault(); document.getElementById(id("find")).focus(); }
       if (event.key === "Escape" && chosen.item) close();
-      if (view.contains(event.target) && !event.target.closest(".columns") && ["ArrowLeft", "ArrowRight"].includes(event.key)) step_(event.key === "ArrowLeft" ? -1 : 1);
+      if (view.contains(event.target) && !event.target.closest(".columns") && ["ArrowLeft", "ArrowRight"].includes(event.key)) go(event.key === "ArrowLeft" ? -1 : 1);
     });
 
     async function refresh() {
