@@ -126,15 +126,17 @@ def _is_deep(data: bytes) -> bool:
     return False
 
 
-def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Replaces a file at once: a reader, or a kill, finds either the old file or the new one."""
+def write_whole(path: Path, data: bytes | Iterable[bytes], *, is_synced: bool = True) -> None:
+    """Replaces a file at once: a reader, or a kill, finds either the old file or the new one; a power cut too, if it is
+    synced."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     try:
         with os.fdopen(open_regular(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             file.writelines((data,) if isinstance(data, bytes) else data)
-            file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
         fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)

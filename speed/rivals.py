@@ -125,7 +125,8 @@ def picture(rows: Sequence[Row]) -> str:
         rate, top = statistics.median(row.rates), 44 + 26 * place
         width = max(2.0, 400 * log10(max(1.0, rate)) / log10(most))
         kind = "ours" if row.name in OURS else "other"
-        name = row.name if row.version == VERSION else f"{row.name} {row.version.removeprefix('debian/')}"
+        is_own = row.name in OURS or row.version == VERSION
+        name = row.name if is_own else f"{row.name} {row.version.removeprefix('debian/')}"
         bars.append(
             f'<text x="212" y="{top + 13}" text-anchor="end">{escape(name)}</text>'
             f'<rect class="{kind}" x="220" y="{top}" width="{width:.0f}" height="18" rx="3"/>'

@@ -19,13 +19,13 @@ import orjson
 
 from ..exit_codes import WRONG_USAGE
 from ..fault import LocalFault
-from ..folder_file import make_folder, read_whole
+from ..folder_file import make_folder, read_whole, write_whole
 from .run_folder import read_manifest
 
 LIVE = ".live"
 STEERED = "steered"
 """The manifest's field for what was changed while the run went on, each with its time and the request's name."""
-_STATE, _REQUEST, _ANSWER, _DRAFT = "state.json", ".request", ".answer", ".new"
+_STATE, _REQUEST, _ANSWER = "state.json", ".request", ".answer"
 # A state that is older is that of a process which was killed, or stands still.
 SILENT_S = 5.0
 # A request is taken within a quarter of a second; saying what holds may wait for the disk.
@@ -71,10 +71,8 @@ class LiveFolder:
 
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
         # Without a sync: nobody needs it after a power cut, and the loop that sends must not wait for the disk.
-        draft = self._folder / f"{name}{_DRAFT}"
-        with suppress(OSError):
-            draft.write_bytes(msgspec.json.encode(value))
-            draft.replace(self._folder / name)
+        with suppress(OSError, LocalFault):
+            write_whole(self._folder / name, msgspec.json.encode(value), is_synced=False)
 
     def _clear(self) -> None:
         with suppress(OSError):
@@ -107,9 +105,7 @@ def steer(run: Path, request: Mapping[str, Any], sleep: Callable[[float], object
     name = f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}"
     question, reply = (run / LIVE / f"{name}{end}" for end in (_REQUEST, _ANSWER))
     try:
-        draft = question.with_name(f"{question.name}{_DRAFT}")
-        draft.write_bytes(msgspec.json.encode(request))
-        draft.replace(question)
+        write_whole(question, msgspec.json.encode(request), is_synced=False)
     except FileNotFoundError:
         raise _not_running(run, None) from None
     except OSError as error:

@@ -37,7 +37,7 @@ def test_millstones_file_plans_nine_models_with_a_price_each(cli: CommandLine) -
     # The sample has 12 issues: 12 x 6 templates x 11 configurations x 15 trials.
     assert {each["calls"][0] for each in models} == {11_880}
     assert all(each["cost"][0] > 0 for each in models)
-    assert "no published data; for the paper's, pass the --dataset that `millstream data millstone`" in done.err
+    assert "using the 12 sample issues (not the paper's). `millstream data millstone` makes the paper's" in done.err
     assert "none of the paper's controversial issues: all its issues are asked" in done.err
 
 

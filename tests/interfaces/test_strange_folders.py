@@ -218,7 +218,7 @@ OTHER_OPENINGS = re.compile(r"\.read_bytes\(\)|\.read_text\(|\.open\(\"|\bos\.op
 # Files that a person names, which may be links, and those of this package.
 NAMED_BY_PEOPLE = (
     *("bench/evaluation/data/data_rows.py", "interfaces/batch/input.py", "interfaces/batch/pipe.py"),
-    *("interfaces/export/parquet.py", "interfaces/batch/output.py"),
+    *("interfaces/export/parquet.py", "interfaces/batch/output.py", "bench/evaluation/page/item_section.py"),
 )
 
 

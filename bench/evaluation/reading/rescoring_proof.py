@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ....engine.fault import LocalFault
+from ....engine.folder_file import open_regular
 from ....engine.runs.journal import read_lines
 from ....engine.runs.proof import Proof
 from ....engine.runs.run_folder import RECORDS
@@ -37,10 +39,11 @@ def prove_rescorings(folder: Path, manifest: Mapping[str, Any], proof: Proof) ->
     for each in rescorings_in(manifest):
         proof.remarks.append(each.sentence)
         try:
-            with (folder / each.records).open("rb") as file:
+            with os.fdopen(open_regular(folder / each.records), "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            proof.add(f"{each.records}: the records of before the rescoring can't be read: {error.strerror}")
+        except (OSError, LocalFault) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            proof.add(f"{each.records}: the records of before the rescoring can't be read: {reason}")
             continue
         if digest != each.records_sha256:
             proof.add(f"{each.records}: not the records that the rescoring kept: its digest is another one")

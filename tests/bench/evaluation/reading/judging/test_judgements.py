@@ -30,7 +30,7 @@ def test_a_judgement_names_its_answer_and_half_a_line_is_skipped(tmp_path: Path)
     ("bad", "error", "said"),
     [
         (line(1).replace(b"c/1", b"c/7"), DamagedJournal, "line 2 is damaged: restore the file, or remove this line"),
-        (b'{"id": 7}\n', UsageError, "line 2: expected a judgement, got what is none"),
+        (b'{"id": 7}\n', UsageError, "line 2: expected a judgement, got something else"),
     ],
 )
 def test_what_is_damaged_or_none_is_refused_with_its_place(

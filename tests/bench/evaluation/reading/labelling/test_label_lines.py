@@ -119,7 +119,7 @@ def test_a_damaged_line_and_one_that_is_no_label_are_told_by_their_numbers(tmp_p
     with pytest.raises(DamagedJournal, match="line 2 is damaged"):
         list(read_label_lines(path))
     path.write_text('{"model": "lab/x"}\n')
-    with pytest.raises(UsageError, match="line 1: expected a label, got what is none"):
+    with pytest.raises(UsageError, match="line 1: expected a label, got something else"):
         list(read_label_lines(path))
 
 
