@@ -37,7 +37,6 @@ DATASET = Option(
     FilePath("the path of a data set"), "PATH", "a data set's file or folder (default: the {any} that come with this)"
 )
 READ = Option(
-    metavar="READING",
     help="a model of which the server read more than half of the long prompts in part: unscored (default), or literal, "
     "remarked only (no answer depends on it)",
 )

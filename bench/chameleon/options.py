@@ -34,7 +34,7 @@ class PromptOptions(Struct, frozen=True, kw_only=True):
     pages: Annotated[int, Option(WholeNumber("pages a turn", 1, 100), "N", "pages read a turn (default: 20)")] = 20
     order: Annotated[
         Literal["written", "shuffled", "grouped"],
-        Option(metavar="HOW", help="questions as written (default), shuffled by --seed, or grouped by kind"),
+        Option(help="questions as written (default), shuffled by --seed, or grouped by kind"),
     ] = "written"
     seed: Annotated[int, Option(WholeNumber("a seed", 0), "N", "what --order shuffled is drawn from (default: 0)")] = 0
     judge_prompt: Annotated[
@@ -98,7 +98,7 @@ class Options(PromptOptions, frozen=True):
     ] = None
     old_pages: Annotated[
         Literal["drop", "keep"],
-        Option(metavar="WHAT", help="drop (default) or keep the pages of earlier turns"),
+        Option(help="drop (default) or keep the pages of earlier turns"),
     ] = "drop"
     window: Annotated[
         int | None,
@@ -114,16 +114,15 @@ class Readings(Struct, frozen=True):
     read: Annotated[Literal["unscored", "literal"] | None, READ] = None
     sources: Annotated[
         Literal["cited", "retrieved"],
-        Option(metavar="WHICH", help="a turn's sources are those that its answer cited (default), or all retrieved"),
+        Option(help="a turn's sources are those that its answer cited (default), or all retrieved"),
     ] = "cited"
     sources_by: Annotated[
         Literal["url", "hostname"],
-        Option(metavar="WHAT", help="two sources are one by url (default) or hostname"),
+        Option(help="two sources are one by url (default) or hostname"),
     ] = "url"
     uncited: Annotated[
         Literal["skip", "literal"],
         Option(
-            metavar="HOW",
             help="a turn without a source: skip it (default; a conversation in which they are more than half is "
             "unscored), or literal: it counts as re-use 0",
         ),
@@ -131,7 +130,6 @@ class Readings(Struct, frozen=True):
     confidence: Annotated[
         Literal["rubric", "number"],
         Option(
-            metavar="HOW",
             help="by rubric, the certainty words of the judge's rationale (default: 0.33, 0.67 or 1), or the judge's "
             "number",
         ),

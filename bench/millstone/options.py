@@ -49,12 +49,11 @@ class Options(GridOptions, frozen=True):
     ] = None
     stance: Annotated[
         Literal["paper", "careful"],
-        Option(metavar="READING", help="how a text becomes a stance: paper (default) or careful"),
+        Option(help="how a text becomes a stance: paper (default) or careful"),
     ] = "paper"
     silence: Annotated[
         Literal["unscored", "literal"],
         Option(
-            metavar="READING",
             help="unscored (default): an issue of which a case has under a tenth of pro and con answers, or under half "
             "of its planned answers, has no score, nor has a model of which half is cut off or Other; literal: the "
             "authors' script to the letter (no answer depends on it)",
@@ -83,16 +82,14 @@ class Readings(Struct, frozen=True):
     stance: Annotated[
         Literal["paper", "careful"] | None,
         Option(
-            metavar="READING",
             help="read stances from the texts anew: paper or careful (default: as they were recorded)",
         ),
     ] = None
     silence: Annotated[
         Literal["unscored", "literal"] | None,
         Option(
-            metavar="READING",
             help="unscored: an issue or a model that hardly takes a side has no score; literal: the authors' script to "
-            "the letter (default: as the run was told to; unscored)",
+            "the letter (default: as in the run; unscored)",
         ),
     ] = None
     read: Annotated[Literal["unscored", "literal"] | None, READ] = None

@@ -58,7 +58,6 @@ class Options(Struct, frozen=True):
     unjudged: Annotated[
         Literal["failed", "not-held"],
         Option(
-            metavar="HOW",
             help="an answer that could not be judged: failed (default: its item has no figure until retry) or "
             "not-held, as in the authors' scripts",
         ),

@@ -56,7 +56,6 @@ class Readings(Struct, frozen=True):
     combine: Annotated[
         Literal["mean", "majority", "any"] | None,
         Option(
-            metavar="HOW",
             help="how the trials of a row combine: mean, majority (1 where more than half score at least 0.5) or any "
             "(the best of them) (default: as the task says)",
         ),
@@ -64,7 +63,6 @@ class Readings(Struct, frozen=True):
     unreadable: Annotated[
         Literal["skip", "zero"] | None,
         Option(
-            metavar="HOW",
             help="answers that are empty or cannot be read: skip leaves them out (default), zero scores them 0",
         ),
     ] = None

@@ -32,7 +32,7 @@ class Talks(Struct, frozen=True):
     judge: Annotated[str, Option(ModelName(), "PROVIDER/MODEL", "who judges")]
     temperature: Annotated[tuple[float, ...], Option(Number("a temperature", 0, 100), "T", "at each")] = ()
     dataset: Annotated[str | None, Option(FilePath("a path"), "PATH", "a data set")] = None
-    old_pages: Annotated[Literal["drop", "keep"], Option(metavar="WHAT", help="keep 100% of them")] = "drop"
+    old_pages: Annotated[Literal["drop", "keep"], Option(help="keep 100% of them")] = "drop"
     turns: Annotated[int, Option(WholeNumber("turns", 1, 10_000), "N", "turns of a talk (default: 15)")] = 15
     shuffled: Annotated[bool, Option(help="in another order")] = False
     percent: Annotated[Literal["90", "95"], Option(verbs=("report",), help="of tables")] = "90"
@@ -154,7 +154,7 @@ def test_the_help_of_a_plain_annotation_has_its_words_and_its_default() -> None:
 def test_a_percent_sign_in_a_help_stands_for_itself() -> None:
     parser = argparse.ArgumentParser(prog="p")
     add_flags(parser.add_argument_group("of a test"), declared(Talks))
-    assert "--old-pages WHAT" in parser.format_help() and "keep 100% of them" in parser.format_help()
+    assert "--old-pages drop|keep" in parser.format_help() and "keep 100% of them" in parser.format_help()
 
 
 def test_keys_of_a_file_have_the_kinds_of_the_flags() -> None:

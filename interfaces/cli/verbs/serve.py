@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repeats",
         type=flag(WordChoice(_REPEATS)),
         default=_REPEATS[0],
-        metavar="HOW",
+        metavar="|".join(_REPEATS),
         help="count: a caller's identical requests in one run are samples 0, 1, 2, … (default); same: they are one "
         "question with one answer",
     )
