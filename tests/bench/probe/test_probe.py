@@ -114,6 +114,21 @@ def test_a_limit_in_headers_is_confirmed_with_one_burst_and_one_step_above_it(ru
     assert provider.calls < 1_600
 
 
+def test_a_burst_goes_on_in_small_steps_from_what_headers_say_is_left() -> None:
+    # Of a bucket that holds a quarter of its quota a doubled burst would lose that much again.
+    provider = ProbedProvider(AccountQuota(requests=1_000, rule="bucket", burst=0.25), Manners(jitter_s=0.005))
+    probed(provider, REQUESTS)
+    assert provider.refusals < 200
+
+
+@pytest.mark.parametrize("told", [0.0, 1.0])
+def test_a_bucket_that_holds_a_fifteenth_of_its_quota_is_found(told: float) -> None:
+    quota = AccountQuota(requests=600, tokens=300_000, rule="bucket", burst=1 / 15)
+    lane = probed(ProbedProvider(quota, Manners(told=told), seed=3)).lanes[MODEL].as_lane()
+    assert 0.95 * 600 <= lane["rpm"] <= 600
+    assert 0.95 * 300_000 <= lane["tpm"] <= 300_000
+
+
 @pytest.mark.parametrize("made", [lambda: Bounds(0, 1.0), lambda: Bounds(1, -1.0), lambda: Bounds(1, float("nan"))])
 def test_caps_that_mean_nothing_are_refused(made: Callable[[], Bounds]) -> None:
     with pytest.raises(ValueError, match="probe: max_"):
