@@ -152,7 +152,7 @@ class RunningGateway:
                 model,
                 route.lane.in_flight,
                 route.lane.used(now)[0],
-                "open" if (stop := route.lane.stopped) is None else f"stopped: {stop.reason}",
+                "sending" if (stop := route.lane.stopped) is None else f"stopped: {stop.reason}",
             )
             for model, route in routes
         ]

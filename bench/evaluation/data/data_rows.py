@@ -167,7 +167,7 @@ def _entries_of_table(path: Path, suffix: str) -> Iterator[RowEntry]:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
     except ImportError as error:
         raise TaskError(
-            f"{path}: {suffix[1:]} files need pyarrow, which is not installed: pip install 'millstream[parquet]'"
+            f"{path}: {suffix[1:]} files need pyarrow, which is not installed: pip install pyarrow"
         ) from error
     numbers = count(1)
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ....engine.call import Call
     from ....wiring import Settings
 
-HELP = "the stored answers: stats, why, prune, export, import"
+HELP = "look into the stored answers, prune, export and import them"
 EXAMPLES = (
     "cache stats",
     "cache export runs/first first.snapshot",

@@ -15,7 +15,7 @@ from ....configuration.values import Several, WordChoice
 from ...terminal.output import say
 from ..command import VERBS, parser_of
 
-HELP = "completion of commands in bash, zsh or fish"
+HELP = "print the completion script for bash, zsh or fish"
 EXAMPLES = ("completion bash",)
 # Where no word is offered, the shell completes names of files.
 _BASH = """\

@@ -55,9 +55,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
-        raise UsageError(
-            f"export needs pyarrow, which is not installed here ({error}): pip install 'millstream[parquet]'"
-        ) from error
+        raise UsageError(f"export needs pyarrow, which is not installed here ({error}): pip install pyarrow") from error
     from ...export.parquet import check_is_free, export
     from ...export.rows import sources_at
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ....bench.evaluation.door.prepared_run import PreparedRun
 
-HELP = "judge a run's kept answers anew, by other judges, and compare the judges; asks no model under test"
+HELP = "judge a run's answers again by other judges, and compare the judges; asks no model under test"
 EXAMPLES = (
     "judge runs/first --judge openai/gpt-6.2-sol anthropic/claude-sonnet-5-5 --plan",
     "judge runs/first --judge openai/gpt-6.2-sol --max-cost 20",

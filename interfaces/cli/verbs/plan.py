@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ....bench.evaluation.planning.forecast import Forecast
     from ....bench.evaluation.planning.pilot import Pilot
 
-HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
+HELP = "say what prompts, tokens, cost and time a run takes; sends nothing (but with --pilot N)"
 _OF_RUNS = ("out", "no_report")
 EXAMPLES = (
     f"plan {BUILT_IN[0]} --model openai/gpt-6-luna --limit 5 --trials 2",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ....bench.evaluation.page.reporting import WrittenReport
 
-HELP = "tables, figures and one page of a run or a load test, or of several side by side"
+HELP = "write tables, figures and one page of a run or a load test, or of several side by side"
 EXAMPLES = (
     "report runs/first",
     "report runs/first runs/second --out compared",

@@ -14,7 +14,7 @@ from ...terminal.output import note
 if TYPE_CHECKING:
     from ....bench.evaluation.door.prepared_run import PreparedRun
 
-HELP = "go on with a run that stopped"
+HELP = "continue a run that stopped"
 EXAMPLES = ("resume runs/first",)
 
 

@@ -9,7 +9,7 @@ from ....configuration.options import add_run_options
 from ...terminal.output import note
 from .resume import prepared_of
 
-HELP = "send the failed ones of a run again"
+HELP = "send the failed items of a run again"
 EXAMPLES = ("retry runs/first",)
 
 

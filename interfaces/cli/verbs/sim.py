@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from ....fixtures.provider import ModelProvider, Options
     from ....fixtures.web import SimulatedWeb, WebOptions
 
-HELP = (
-    "a simulated model provider on loopback, with quotas and faults on request; with --web, a web and a search engine"
-)
+HELP = "simulate a model provider on loopback, with quotas and faults on request; with --web, a web and a search engine"
 EXAMPLES = (
     "sim",
     "sim --rpm 600 --rule sliding --fault server_error=503,rate=0.05",

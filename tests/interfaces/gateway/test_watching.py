@@ -92,7 +92,7 @@ def test_the_page_has_the_counts_and_the_lanes(tmp_path: Path) -> None:
     # Two requests with one sample: one call, and the second answer from the cache.
     assert counts == "".join(f"<td>{number}</td>" for number in (2, 2, 0, 1, 0, 1)) + "</tr>"
     assert "<script" not in text and "default-src 'none'" in text
-    assert f"<td>{MODEL}</td>" in text and '<td class="text">open</td>' in text
+    assert f"<td>{MODEL}</td>" in text and '<td class="text">sending</td>' in text
 
 
 def test_the_page_counts_by_hand() -> None:
