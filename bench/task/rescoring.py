@@ -1,12 +1,13 @@
 """Carries the scorers of a corrected task file into a run's folder: into records, scores and manifest.
 
-Sends nothing. The files of before are kept beside. The manifest, which names the scorers, is written last: a kill in
-between leaves a folder that the same command mends.
+Sends nothing. The files of before are kept beside. The manifest, which names the scorers, is written last: what a kill
+in between left, the next rescoring first puts back, and `verify` says.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from msgspec import Struct, to_builtins
 
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ...engine.folder_file import write_whole
+from ...engine.folder_file import open_regular, read_whole, write_whole
 from ...engine.runs.journal import sealed
 from ...engine.runs.run_folder import (
     MANIFEST,
@@ -31,7 +32,7 @@ from ...engine.runs.run_folder import (
 from ...format import command_text
 from ..evaluation.door.judgement import JUDGEMENTS
 from ..evaluation.door.kept_options import kept_options
-from ..evaluation.door.rescored import FIELD, Rescoring, rescorings_in
+from ..evaluation.door.rescored import FIELD, Rescoring, beside, rescorings_in
 from ..evaluation.running.journals import decoded, encode
 from ..evaluation.running.record_lines import record_lines
 from ..evaluation.running.scoring import SCORES, scored_run, scores_of, write_scores
@@ -69,6 +70,7 @@ def rescore(folder: Path, word: str) -> RescoredRun:
             raise UsageError(f"{folder}: expected the run of a task, got one of {specification.get('benchmark')}")
         if manifest.get("ended") is None or not (folder / SCORES).exists():
             raise UsageError(f"{folder}: its run has no scores yet: {command_text('resume', folder)} first")
+        _put_back(folder, manifest)
         source = load_task(*split_name(word), Parameters(specification.get("set")))
         fresh = _with_scorers(specification, source)
         _check_judges(folder, specification["score"], fresh["score"])
@@ -99,18 +101,34 @@ def _check_judges(folder: Path, before: Mapping[str, Any], after: Mapping[str, A
         raise UsageError(f"score {lost[0]}: {folder / JUDGEMENTS} compares other judges with this one: keep it")
 
 
+def _put_back(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Puts records and scores back as a rescoring that was killed had found them: they may have its scores."""
+    number = 1 + len(rescorings_in(manifest))
+    copy = folder / beside(MANIFEST, number)
+    try:
+        if not copy.exists() or read_whole(copy) != read_whole(folder / MANIFEST):
+            return
+        for name in (RECORDS, SCORES):
+            with os.fdopen(open_regular(folder / beside(name, number)), "rb") as kept:
+                write_whole(folder / name, kept)
+        copy.unlink()
+    except OSError as error:
+        raise LocalFault(f"{folder}: what a killed rescoring left can't be put back: {error}") from error
+
+
 def _kept_beside(folder: Path, manifest: Mapping[str, Any], source: TaskSource, word: str) -> Rescoring:
     """Keeps the folder's files under names with the next number, and returns the note on them."""
     number = 1 + len(rescorings_in(manifest))
-    names = {name: f"{Path(name).stem}-{number}{Path(name).suffix}" for name in (RECORDS, SCORES, MANIFEST)}
+    # What a killed rescoring kept of a run that went on since is the only copy of its scores.
+    while (folder / beside(MANIFEST, number)).exists():
+        number += 1
+    names = {name: beside(name, number) for name in (RECORDS, SCORES, MANIFEST)}
     try:
-        # The copy of the manifest is made last: if it is there, a kill came after it, and the records may be new ones.
-        copy = folder / names[MANIFEST]
-        if not (copy.exists() and copy.read_bytes() == (folder / MANIFEST).read_bytes()):
-            for name, kept in names.items():
-                partial = folder / f"{kept}.new"
-                shutil.copyfile(folder / name, partial)
-                partial.replace(folder / kept)
+        # The copy of the manifest is made last: if it is there, the others are whole.
+        for name, kept in names.items():
+            partial = folder / f"{kept}.new"
+            shutil.copyfile(folder / name, partial)
+            partial.replace(folder / kept)
     except OSError as error:
         raise LocalFault(f"{folder}: the files of before can't be kept ({error.strerror}): make room") from error
     with (folder / names[RECORDS]).open("rb") as file:

@@ -190,8 +190,10 @@ class RunFolder:
 
     def write_manifest(self, **changes: Any) -> None:
         self.check_is_own()
-        self.manifest.update(changes)
-        _write_manifest(self.folder / self.files.manifest, self.manifest)
+        # A change that can't be written holds nowhere: the next write must not bring it.
+        changed = {**self.manifest, **changes}
+        _write_manifest(self.folder / self.files.manifest, changed)
+        self.manifest.update(changed)
 
     def close(self) -> None:
         self._opened.close()

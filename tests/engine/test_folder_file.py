@@ -50,5 +50,8 @@ def test_a_manifest_that_could_not_be_read_again_is_not_written(tmp_path: Path) 
     with RunFolder(tmp_path, {"models": ["script/m"]}) as run:
         run.write_manifest(note="short")
         with pytest.raises(LocalFault, match="longer than 256 MiB"):
-            run.write_manifest(note="x" * WHOLE_MAX)
+            run.write_manifest(note="x" * WHOLE_MAX, limit=9)
+        # Nor does the next write bring what was refused.
+        run.write_manifest(other=1)
+    assert "limit" not in read_manifest(tmp_path)
     assert read_manifest(tmp_path)["note"] == "short"

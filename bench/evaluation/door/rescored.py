@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert
@@ -42,3 +43,9 @@ class Rescoring(Struct, frozen=True, kw_only=True):
 def rescorings_in(manifest: Mapping[str, Any] | None) -> list[Rescoring]:
     """Returns the rescorings of a run, the latest last."""
     return convert((manifest or {}).get(FIELD) or [], list[Rescoring])
+
+
+def beside(name: str, number: int) -> str:
+    """Returns the name under which a rescoring keeps a file of before."""
+    path = Path(name)
+    return f"{path.stem}-{number}{path.suffix}"
