@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -127,11 +128,15 @@ def test_conversations_are_held_with_sources_of_the_simulated_web(twice: tuple[P
 
 
 @pytest.mark.long
-def test_it_ends_with_the_scores_and_where_the_files_are(twice: tuple[Path, Done, Done]) -> None:
+def test_it_ends_with_one_table_of_scores_and_the_page_to_open(twice: tuple[Path, Done, Done]) -> None:
     home, done, _ = twice
     folder = folders(home)[0]
     assert [model for model in MODELS if model not in done.out] == []
-    assert str(folder / "open") in done.out and "records.jsonl" in done.out
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["model", "measured", "score", "95%", "interval"]
+    assert len(lines) == 1 + len(MODELS) + len(CONVERSED) + 2
+    assert re.fullmatch(r"3,969 answers, 0 of them from the cache; \d+ remarks: see the report", lines[-2])
+    assert lines[-1] == f"open in a browser: {folder / 'report.html'}"
     assert str(folder) in done.err.splitlines()[0]
 
 
@@ -148,8 +153,8 @@ def test_the_second_time_it_answers_from_the_cache_into_a_new_folder_and_says_so
 ) -> None:
     home, first, second = twice
     assert second.code == 0, second.err
-    assert "all from the cache; nothing was sent" not in first.out
-    assert second.out.count("all from the cache; nothing was sent") == 3
+    assert "answers, 0 of them from the cache" in first.out
+    assert "3,969 answers, 3,969 of them from the cache" in second.out
     one, other = folders(home)
     assert scores_of(one / "open") == scores_of(other / "open")
     # Pages that gave nothing are not asked for again either.
