@@ -37,7 +37,7 @@ def page(title: str, parts: Sequence[PageContents], kept_in: Path | None = None)
     specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
     packs = {name: pack for part in parts for name, pack in part.packs.items()}
     packs["csv-data"] = packed({csv_name(table): csv_of(table).decode() for part in parts for table in part.tables})
-    scripts = [runtime, files(__package__).joinpath("page.js").read_text("utf-8")]
+    scripts = [runtime, source_of("page.js")]
     # Benchmarks share the script of their items.
     scripts += dict.fromkeys(script for part in parts for script in part.scripts)
     blocks = [
@@ -64,7 +64,12 @@ def framed_page(
         "sections": "\n".join(_section(part, section, len(parts) > 1) for part in parts for section in part.sections),
         "scripts": "\n".join([*blocks, *(f"<script>{script}</script>" for script in scripts)]),
     }
-    return Template(files(__package__).joinpath("page.html").read_text("utf-8")).substitute(values).encode("utf-8")
+    return Template(source_of("page.html")).substitute(values).encode("utf-8")
+
+
+def source_of(name: str) -> str:
+    """Returns the text of a script, a style sheet or a frame of this package."""
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def _section(part: PageContents, section: Section, is_named: bool) -> str:
@@ -129,7 +134,7 @@ def _style(figures: Iterable[Figure], of_parts: str) -> str:
     widths = "\n".join(
         f"#{figure.name} .plot svg {{ min-width: {figure.min_width}px; }}" for figure in figures if figure.min_width
     )
-    sheet = files(__package__).joinpath("page.css").read_text("utf-8")
+    sheet = source_of("page.css")
     on_paper = f"@media print {{ :root {{ {light} }}\n.plot svg {{ min-width: 0 !important; }} }}"
     return f"{style_sheet()}{sheet}{of_parts}{widths}\n{on_paper}\n"
 

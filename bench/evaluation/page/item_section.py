@@ -6,15 +6,14 @@ Owns which items the page holds. The texts of models stand in it as data alone, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from ....report import page
 from ....report.escaping import packed
+from ....report.page import source_of
 from .items import Matrix
 
 # Before compression: a million characters of prose take about half a megabyte of a page.
@@ -40,14 +39,13 @@ def item_section(matrix: Matrix, name: str) -> ItemSection:
     columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))))
     texts = dict(_texts(matrix, order))
     columns["notes"] = list(_notes(len(matrix.items), len(kept), len(texts)))
-    package = files(page.__package__)
     identity = f"{name}-matrix"
     return ItemSection(
         body=f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'
         '<p class="note">The table of items needs JavaScript; every answer stands in records.jsonl.</p></div>',
         packs={f"{identity}-data": packed(columns), f"{identity}-texts": packed(texts)},
-        script=package.joinpath("items.js").read_text("utf-8"),
-        style=package.joinpath("items.css").read_text("utf-8"),
+        script=source_of("items.js"),
+        style=source_of("items.css"),
     )
 
 
