@@ -32,7 +32,7 @@ class LabelSheets:
     """The samples of all runs that are labelled here. A sample is drawn once: answers that come later are in none."""
 
     def __init__(self) -> None:
-        self._samples: dict[tuple[Path, int, int], list[SampleEntry]] = {}
+        self._samples: dict[tuple[Path, str, int, int], list[SampleEntry]] = {}
 
     def question(self, folder: Path, rater: str, at: int | None, after: int | None) -> dict[str, Any]:
         """Returns the question about one answer of the sample, and the rater's label if there is one. `at` None: the
@@ -79,10 +79,13 @@ class LabelSheets:
             raise UsageError(f"expected a name of 1 to {RATER_MAX} characters for the person who labels")
         lines = list(read_label_lines(folder / LABELS))
         size, seed = last_sample(lines) or SAMPLE
-        sample = self._samples.get((folder, size, seed))
+        manifest = read_manifest(folder)
+        # Another run may stand in the folder by now.
+        drawn = folder, str(manifest.get("run_id")), size, seed
+        sample = self._samples.get(drawn)
         if sample is None:
-            answers = answers_in(folder, benchmark_of(folder), read_manifest(folder), is_shown=True)
-            sample = self._samples[folder, size, seed] = answers.draw(size, seed)
+            answers = answers_in(folder, benchmark_of(folder), manifest, is_shown=True)
+            sample = self._samples[drawn] = answers.draw(size, seed)
         return RaterLabels(folder / LABELS, rater, sample, (size, seed), labels_that_count(lines)), sample
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -250,3 +251,15 @@ def test_figures_of_an_earlier_report_do_not_outlive_their_records(
     assert cli("resume", "run", "--no-progress").code == 0
     assert (figures / "figure-2-shifts.svg").read_text().startswith("<svg")
     assert not (figures / "figure-7-refusals.svg").exists()
+
+
+def test_a_folder_whose_name_is_no_text_stands_in_a_report_beside_another(
+    asked: Callable[..., Done], cli: CommandLine, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        assert asked(name).code == 0
+    other = os.fsdecode(b"two\xff")
+    (tmp_path / "two").rename(tmp_path / other)
+    done = cli("report", "one", other, "--out", "both")
+    assert done.code == 0, done.err
+    assert (tmp_path / "both/report.html").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,21 @@ def test_a_killed_server_loses_no_label_that_it_confirmed(finished_run: Callable
             os.kill(view.pid, signal.SIGKILL)
         assert len(lines_of(folder / "labels.jsonl")) == confirmed
     assert confirmed == 9
+
+
+def test_another_run_in_the_same_folder_has_a_sample_of_its_own(
+    finished_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = finished_run()
+    with viewing(tmp_path, ".") as view:
+        before = view.get("/question", run="run", rater="ann", at=0)
+        shutil.rmtree(folder)
+        finished_run("--temperature", "0.5")
+        stale = {"run": "run", "rater": "ann", "at": 0, "mark": before["mark"], "label": before["choices"][0][1]}
+        assert view.ask("/label", stale)[0] == 409
+        assert label(view, "ann") == (200, {"labelled": 1, "of": ANSWERS})
+    # It counts for the answers that are there now.
+    assert json.loads(run_command(tmp_path, "review", "run", "--json", "--rater", "ann").out)["labelled"] == 1
 
 
 def test_what_is_no_label_of_that_answer_is_refused(finished_run: Callable[..., Path], tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ class Matrix:
     def model_name(self, at: int) -> str:
         run, pair = self.models[at]
         where = self.names.get(run.path, "")
-        return f"{where}: {pair}" if where else str(pair)
+        return visible(f"{where}: {pair}" if where else str(pair))
 
     def words(self, name: str) -> tuple[str, str]:
         """Returns the title and the group of an item; empty where no run has one."""
@@ -221,7 +221,7 @@ class Matrix:
             "groups": list(groups),
             "group": [group[each] for each in at] if groups else [],
             "models": [
-                {"name": self.model_name(each), "folder": self.names.get(run.path, "")}
+                {"name": self.model_name(each), "folder": visible(self.names.get(run.path, ""))}
                 for each, (run, _) in enumerate(self.models)
             ],
             "labels": ["" if each < 0 else visible(words[each]) for each in used],
