@@ -133,10 +133,6 @@ def declared(struct: type[Struct], verb: str | None = None) -> tuple[DeclaredOpt
     return options if verb is None else tuple(option for option in options if verb in option.verbs)
 
 
-# Of more words the help names the option alone, and its text has them.
-_SHOWN = 4
-
-
 class FlagReader(Generic[_T]):
     """Reads the text of a flag as one kind of value, for argparse."""
 
@@ -337,11 +333,10 @@ def _declared(struct: type[Struct], field: structs.FieldInfo) -> DeclaredOption:
             f"one of them, got {field.type}: annotate it with an Option that has a kind"
         )
     default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    words = kind.metavar if isinstance(kind, WordChoice) and not is_several else ""
     decided = {
         "kind": kind,
-        "metavar": "|".join(kind.words)
-        if isinstance(kind, WordChoice) and len(kind.words) <= _SHOWN and not is_several
-        else option.metavar or key_of(field.name).upper(),
+        "metavar": words or option.metavar or key_of(field.name).upper(),
         "help": option.help or _help_of(meta, kind, default),
     }
     return DeclaredOption(

@@ -143,6 +143,11 @@ class WordChoice(Struct, frozen=True):
     def expected(self) -> str:
         return f"one of {', '.join(self.words)}"
 
+    @property
+    def metavar(self) -> str:
+        """What help shows in place of a value. Of more than four words the option's text has them: it is empty."""
+        return "|".join(self.words) if len(self.words) <= 4 else ""
+
     def read(self, value: object) -> str:
         if value not in self.words:
             raise ValueError(value)
