@@ -8,6 +8,10 @@ from typing import Any
 
 from msgspec import Struct, convert
 
+from ....engine.fault import LocalFault
+from ....engine.runs.run_folder import MANIFEST, read_manifest
+from ....format import command_text
+
 FIELD = "rescored"
 """The manifest's field: a list of rescorings, the latest last."""
 
@@ -43,6 +47,26 @@ class Rescoring(Struct, frozen=True, kw_only=True):
 def rescorings_in(manifest: Mapping[str, Any] | None) -> list[Rescoring]:
     """Returns the rescorings of a run, the latest last."""
     return convert((manifest or {}).get(FIELD) or [], list[Rescoring])
+
+
+def killed_rescoring(folder: Path, manifest: Mapping[str, Any]) -> str:
+    """Returns the name of the manifest that a rescoring kept which has not ended: records and scores may be its own.
+    Empty: there is none."""
+    rescorings = rescorings_in(manifest)
+    name = beside(MANIFEST, 1 + len(rescorings))
+    if name in [each.manifest for each in rescorings] or not (folder / name).exists():
+        return ""
+    before = read_manifest(folder, name)
+    return name if before.get("specification_hash") == manifest.get("specification_hash") else ""
+
+
+def require_whole(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Raises LocalFault if a folder's records may have the scores of a rescoring that has not ended."""
+    if name := killed_rescoring(folder, manifest):
+        raise LocalFault(
+            f"{folder}: by {name}, a rescoring goes on or was killed, and the records may have its scores: "
+            f"{command_text('rescore', folder)} --task FILE again"
+        )
 
 
 def beside(name: str, number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from ....engine.fault import LocalFault
 from ....engine.folder_file import open_regular
 from ....engine.runs.journal import read_lines
 from ....engine.runs.proof import Proof
-from ....engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
-from ..door.rescored import Rescoring, beside, rescorings_in
+from ....engine.runs.run_folder import RECORDS
+from ..door.rescored import killed_rescoring, rescorings_in
 
 _UNREADABLE = (OSError, LocalFault, msgspec.MsgspecError, UnicodeError)
 
@@ -36,7 +36,7 @@ class _Answer(Struct, frozen=True):
 def prove_rescorings(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
     """Adds what is wrong with the records that rescorings kept, and a remark on each rescoring."""
     decode, rescorings = msgspec.json.Decoder(_Answer).decode, rescorings_in(manifest)
-    _prove_whole(folder, manifest, rescorings, proof)
+    _prove_whole(folder, manifest, proof)
     for each in rescorings:
         proof.remarks.append(each.sentence)
         try:
@@ -57,13 +57,8 @@ def prove_rescorings(folder: Path, manifest: Mapping[str, Any], proof: Proof) ->
                     proof.add(f"{RECORDS} line {number}: another answer than in {each.records}")
 
 
-def _prove_whole(folder: Path, manifest: Mapping[str, Any], rescorings: Sequence[Rescoring], proof: Proof) -> None:
+def _prove_whole(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
     """Adds that a rescoring was killed: the records may have scores of scorers that the manifest does not name."""
-    name = beside(MANIFEST, 1 + len(rescorings))
-    if name in [each.manifest for each in rescorings]:
-        return
     with suppress(*_UNREADABLE):
-        if (folder / name).exists():
-            before = read_manifest(folder, name)
-            if before.get("specification_hash") == manifest.get("specification_hash"):
-                proof.add(f"{name}: a rescoring was killed, and {RECORDS} may have its scores: rescore again")
+        if name := killed_rescoring(folder, manifest):
+            proof.add(f"{name}: a rescoring was killed, and {RECORDS} may have its scores: rescore again")

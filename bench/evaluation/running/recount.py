@@ -16,6 +16,7 @@ from ....providers.search.access import is_search
 from ....wiring.folder_budget import cost_of_retried
 from ..door.item_line import ItemLine, StepTotals
 from ..door.prepared_run import PreparedRun
+from ..door.rescored import require_whole
 from ..door.run_counts import RunCounts
 from ..door.served_rows import ScoredRun, Tally
 from .journals import decoded
@@ -92,6 +93,7 @@ class RunRecount:
 
 def _counts_of(run: PreparedRun, folder: RunFolder, counted: StepTotals, tally: Tally | None) -> RunCounts:
     benchmark = run.benchmark
+    require_whole(folder.folder, folder.manifest)
     rows = served_rows(counted.pairs, folder.manifest["answers_as"], folder.records.read)
     scored = ScoredRun(
         folder=folder.folder,

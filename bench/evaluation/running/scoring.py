@@ -22,6 +22,7 @@ from ....engine.runs.proof import NOT_COMPARABLE
 from ....engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
 from ..door.benchmark import ItemBenchmark
 from ..door.defect import BenchmarkDefect, benchmark_code
+from ..door.rescored import require_whole
 from ..door.served_rows import ScoredRun, Tally
 from .journals import decoded, each_once
 from .record_lines import record_lines
@@ -84,7 +85,10 @@ def scored_run(
     *,
     is_each_once: bool = True,
 ) -> ScoredRun:
-    """Returns the run in a folder, ready to be scored. `chosen`: the readings that replace the run's own."""
+    """Returns the run in a folder, ready to be scored. `chosen`: the readings that replace the run's own. Raises
+    LocalFault where its records may have the scores of a rescoring that was killed."""
+    if manifest is not None and is_each_once and "task" not in chosen:
+        require_whole(folder, manifest)
     rows = rows_in(folder, manifest)
     return ScoredRun(
         folder=folder,
