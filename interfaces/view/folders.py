@@ -131,6 +131,8 @@ def _run_row(path: Path) -> dict[str, Any]:
     row: dict[str, Any] = {
         "state": "ended" if manifest.get("ended") else "begun",
         "benchmark": specification.get("task") or specification.get("benchmark"),
+        # Two tasks have other names and may have the same items.
+        "items_of": specification.get("benchmark"),
         "models": list(specification.get("models") or ()),
         "started": manifest.get("started"),
         "ended": manifest.get("ended"),

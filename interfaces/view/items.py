@@ -26,6 +26,7 @@ from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
 CELLS_MAX = 1_200_000
 # Runs whose numbers are kept: a hundred bytes a line.
 RUNS_KEPT = 4
+_APART = "These runs have no item in common: each cell is of one run alone."
 
 
 class _ReadItems:
@@ -82,7 +83,9 @@ class ItemTables:
         matrix = self._matrix(folders)
         most = max(1, CELLS_MAX // max(1, len(matrix.models)))
         if len(matrix.items) <= most:
-            return matrix.columns()
+            of_runs = [run.items.keys() for run in matrix.runs]
+            apart = all(of_runs) and not set(of_runs[0]).intersection(*of_runs[1:])
+            return {**matrix.columns(), "notes": [_APART] if apart else []}
         kept = sorted(np.argsort(-matrix.spread(), kind="stable")[:most].tolist())
         note = f"{most:,} of {len(matrix.items):,} items are shown, those where models differ most."
         return {**matrix.columns(kept), "notes": [note]}

@@ -476,9 +476,10 @@ function show() {
     showPanel(panels.get(name), runs.find((run) => run.name === name));
   }
   // Runs of different benchmarks have no item in common.
-  const kinds = new Set(names.map((name) => runs.find((run) => run.name === name && run.kind === "run")?.benchmark));
+  const kinds = new Set(names.map((name) => runs.find((run) => run.name === name && run.kind === "run")?.items_of));
   const hasItems = kinds.size === 1 && !kinds.has(undefined);
   byId("items-title").hidden = byId("open-items").hidden = !hasItems;
+  byId("no-items").hidden = kinds.size < 2 || kinds.has(undefined);
   byId("open-labels").hidden = !hasItems || names.length > 1;
   if (hasItems) {
     showTable(names);

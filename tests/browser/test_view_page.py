@@ -95,6 +95,23 @@ def test_hostile_texts_in_every_field_are_texts(browser: Browser, tmp_path: Path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_two_tasks_of_one_file_stand_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    for name in ("A", "B"):
+        made_run(tmp_path / "three" / name, task=name)
+    made_run(tmp_path / "three" / "other", benchmark="millstone", task=None)
+    with viewing(tmp_path, "three") as view:
+        page, watched = opened(browser, view.address)
+        for name in ("A", "B"):
+            page.get_by_label(f"compare {name}").check()
+        page.get_by_role("button", name="Set two side by side").click()
+        page.locator(".matrix tbody button").first.wait_for()
+        assert page.locator(".matrix tbody .name").count() == 3
+        assert page.get_by_text("no item in common").is_hidden()
+        page.goto(f"{view.address}#run=A&run=other")
+        page.get_by_text("of different benchmarks: they have no item in common").wait_for()
+        assert watched.complaints == []
+
+
 def test_a_page_without_the_key_shows_no_run(browser: Browser, tmp_path: Path) -> None:
     made_run(tmp_path / "runs" / "first")
     with viewing(tmp_path, "runs") as view:

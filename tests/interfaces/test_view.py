@@ -180,3 +180,20 @@ def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
     columns = ItemTables().columns(runs)
     assert [model["name"] for model in columns["models"]] == ["a: lab/one", "b: lab/one"]
     assert columns["cells"]["answers"] == [[1, 1, 0], [1, 1, 1]]
+
+
+def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:
+    runs = {name: made_run(tmp_path / name, 0) for name in ("a", "b")}
+    for at, folder in enumerate(runs.values()):
+        assert ItemTables().columns(runs)["notes"] == []
+        (folder / "records.jsonl").write_bytes(sealed(record(at)))
+    [note] = ItemTables().columns(runs)["notes"]
+    assert "no item in common" in note
+
+
+def test_two_tasks_of_one_file_have_the_same_items_under_other_names(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        made_run(tmp_path / "two" / name, task=name)
+    made_run(tmp_path / "two" / "other", benchmark="millstone", task=None)
+    rows = {row["name"]: (row["benchmark"], row["items_of"]) for row in RunFolders([tmp_path / "two"]).rows()}
+    assert rows == {"a": ("a", "task"), "b": ("b", "task"), "other": ("millstone", "millstone")}
