@@ -21,14 +21,15 @@
     none: "No score",
   };
   const ORDERS = {
-    run: "As in the run",
+    run: "As in the data",
     apart: "Largest difference first",
     low: "Lowest score first",
     high: "Highest score first",
     long: "Longest answer first",
     dear: "Dearest first",
+    tokens: "Most tokens first",
   };
-  const RANGES = { score: "Score", length: "Characters", cost: "Dollars" };
+  const RANGES = { score: "Score", longest: "Longest answer", cost: "Dollars" };
 
   function made(tag, properties, ...children) {
     const { data, aria, ...plain } = properties;
@@ -58,10 +59,12 @@
       ...data,
       score: floats(cells.score),
       cost: floats(cells.cost),
-      ...Object.fromEntries(["answers", "status", "label", "agree", "differ", "length"].map((name) => [name, whole(cells[name])])),
+      tokens: floats(cells.tokens),
+      ...Object.fromEntries(["answers", "status", "label", "agree", "differ", "longest"].map((name) => [name, whole(cells[name])])),
       words: null, // made when somebody searches
+      within: data.within ?? [0, 1],
       rightFrom: data.within ? (data.within[0] + data.within[1]) / 2 : 0.5,
-      hasScores: cells.score.some((row) => row.some((each) => each !== null)),
+      ...Object.fromEntries(["score", "cost", "tokens"].map((name) => [`has_${name}`, cells[name].some((row) => row.some((each) => each !== null))])),
       place: null,
       cells: null,
     };
@@ -93,13 +96,22 @@
     const there = models.filter((model) => !Number.isNaN(data.score[model][at]));
     return there.length ? there.reduce((sum, model) => sum + data.score[model][at], 0) / there.length : NaN;
   };
+  // NaN: none of these models has one.
+  const sum = (rows) => (data, models, at) => over(data[rows], models, at, (so, value) => (Number.isNaN(so) ? value : so + value), NaN);
+  const [cost, spentTokens] = [sum("cost"), sum("tokens")];
+  const longest = (data, models, at) => over(data.longest, models, at, Math.max, 0);
   const KEYS = {
     apart: [(data, models, at) => -apart(data, models, at), "Difference", (data, models, at) => figure(apart(data, models, at))],
     low: [mean, "Mean", (data, models, at) => figure(mean(data, models, at))],
     high: [(data, models, at) => -mean(data, models, at), "Mean", (data, models, at) => figure(mean(data, models, at))],
-    long: [(data, models, at) => -over(data.length, models, at, Math.max, 0), "Characters", (data, models, at) => count(over(data.length, models, at, Math.max, 0))],
-    dear: [(data, models, at) => -over(data.cost, models, at, (a, b) => a + b, 0), "Cost", (data, models, at) => dollars(over(data.cost, models, at, (a, b) => a + b, 0))],
+    long: [(...of) => -longest(...of), "Longest answer", (...of) => count(longest(...of))],
+    dear: [(...of) => -cost(...of), "Cost", (...of) => dollars(cost(...of))],
+    tokens: [(...of) => -spentTokens(...of), "Tokens", (...of) => (Number.isNaN(spentTokens(...of)) ? "–" : count(spentTokens(...of)))],
   };
+
+  const NEEDS = { low: "score", high: "score", wrong: "score", none: "score", dear: "cost", tokens: "tokens", score: "score", cost: "cost" };
+  // Those of these choices for which the data have numbers.
+  const offered = (data, choices) => Object.entries(choices).filter(([name]) => !NEEDS[name] || data[`has_${NEEDS[name]}`]);
 
   function matching(data, chosen, models) {
     const words = chosen.find.toLowerCase().split(/\s+/).filter(Boolean);
@@ -135,7 +147,7 @@
     const keys = new Float64Array(data.items.length);
     for (const at of found) {
       let key = model === null ? KEYS[chosen.sort][0](data, models, at) : data.score[model][at];
-      if (model !== null && !data.hasScores) key = data.answers[model][at] ? data.label[model][at] : NaN;
+      if (model !== null && !data.has_score) key = data.answers[model][at] ? data.label[model][at] : NaN;
       keys[at] = Number.isNaN(key) ? Infinity : model !== null && chosen.down ? -key : key;
     }
     return found.sort((one, other) => keys[one] - keys[other] || one - other);
@@ -223,7 +235,7 @@
   }
 
   function answerOf(answer, names, base, isTurn) {
-    const head = [names];
+    const head = [answer.variant ? `variant ${answer.variant}` : "", names];
     if (answer.score !== null) head.push(`score ${figure(answer.score)}`);
     head.push(...Object.entries(answer.scores).map(([name, score]) => `${name} ${score === null ? "none" : figure(score)}`));
     if (answer.status !== "ok") head.push(answer.status.replaceAll("_", " "));
@@ -256,13 +268,13 @@
     return [...groups.values()];
   }
 
-  function column(data, model, answers, base) {
+  function column(data, model, answers, baseOf) {
     const isTurn = data.answersAre === "turn";
     const groups = isTurn ? answers.map((each) => [each]) : grouped(answers);
     const boxes = groups.map((same) => {
       const numbers = same.map((each) => each.number).filter((number) => number !== null);
       const names = numbers.length && (isTurn || answers.length > 1) ? `${data.answersAre}${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}` : "";
-      return answerOf(same[0], names, base, isTurn);
+      return answerOf(same[0], names, baseOf(same[0].variant), isTurn);
     });
     const [first, ...rest] = boxes;
     const more = isTurn || rest.length < 3 ? rest : [folded(`${count(rest.length)} other answers`, ...rest)];
@@ -272,16 +284,17 @@
   function itemView(data, details, models, base) {
     const at = placeOf(data, details.item);
     const answers = new Map(details.models.map((each) => [each.model, each.answers]));
-    const first = base >= 0 ? (answers.get(base)?.[0]?.text ?? null) : base === -1 ? details.expected || null : null;
+    // Answers to the same variant of the prompt are compared.
+    const firstOf = (variant) => (base >= 0 ? (answers.get(base)?.find((each) => each.variant === variant)?.text ?? null) : base === -1 ? details.expected || null : null);
     const row = Object.entries(details.row).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
     return [
       data.group.length && data.group[at] >= 0 ? made("p", { className: "note", textContent: `Group: ${data.groups[data.group[at]]}` }) : "",
-      ...(details.prompt.length && data.answersAre !== "turn" ? [made("h4", { textContent: "Prompt" }), ...details.prompt.map(message)] : []),
+      ...details.prompts.flatMap(({ variant, messages }) => [made("h4", { className: "plain", textContent: variant ? `Prompt, variant ${variant}` : "Prompt" }), ...messages.map(message)]),
       details.expected ? made("h4", { textContent: "Expected answer" }) : "",
       details.expected ? made("div", { className: "said expected", textContent: details.expected }) : "",
       row.length ? folded("The row of the data", facts(row)) : "",
       made("h4", { textContent: "Answers" }),
-      made("div", { className: "columns", tabIndex: 0, aria: { role: "region", label: "Answers side by side" } }, ...models.map((model) => column(data, model, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? null : first))),
+      made("div", { className: "columns", tabIndex: 0, aria: { role: "region", label: "Answers side by side" } }, ...models.map((model) => column(data, model, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? () => null : firstOf))),
     ];
   }
 
@@ -293,13 +306,15 @@
     const answers = data.answers[model][at];
     if (!answers) return made("td", { className: "cell", textContent: "–" });
     const score = data.score[model][at], status = data.statuses[data.status[model][at]], label = data.labels[data.label[model][at]];
-    const kind = Number.isNaN(score) ? "unscored" : score < data.rightFrom ? "wrong" : "right";
-    const agree = answers > 1 && data.agree[model][at] < answers && label ? ` ${data.agree[model][at]}/${answers}` : "";
+    const [least, most] = data.within;
+    const kind = Number.isNaN(score) ? "unscored" : score <= least ? "wrong" : score < most ? "between" : "right";
+    const differs = data.differ[model][at] === 1;
+    const agree = differs && label && data.agree[model][at] < answers ? ` (${data.agree[model][at]} of ${answers} ${data.answersAre}s)` : "";
     const cell = made("td", { className: `cell ${kind}` });
     if (!Number.isNaN(score)) cell.append(made("span", { className: "figure", textContent: figure(score) }), " ");
     if (status !== "ok") cell.append(made("span", { className: "badge", textContent: status.replaceAll("_", " ") }), " ");
-    cell.append(made("span", { className: "label", textContent: `${label}${agree}` }));
-    if (data.differ[model][at]) cell.append(made("span", { className: "differs", title: `Its ${data.answersAre}s differ`, textContent: " ≠", aria: { label: `its ${data.answersAre}s differ` } }));
+    if (differs) cell.append(made("span", { className: "differs", title: `Its ${data.answersAre}s differ`, textContent: "≠", aria: { label: `its ${data.answersAre}s differ` } }), " ");
+    cell.append(made("span", { className: "label", title: `${label}${agree}`, textContent: `${label}${agree}` }));
     return cell;
   }
 
@@ -325,6 +340,7 @@
       models = [...new Set(wanted)].filter((model) => data.models[model]);
       if (chosen.models === "") models = models.slice(0, MODELS);
       if (!models.length) models = [0].filter((model) => data.models[model]);
+      if (Object.hasOwn(ORDERS, chosen.sort) && !offered(data, ORDERS).some(([name]) => name === chosen.sort)) chosen.sort = "run";
       if (chosen.of !== "" && !data.models[Number(chosen.of)]) chosen.of = "";
     }
 
@@ -376,10 +392,10 @@
       const labels = labelsOf(data);
       const statuses = data.statuses.filter((name, at) => data.status.some((row) => row.includes(at)));
       const all = ["", "All"];
-      const orders = Object.entries(ORDERS).filter(([name]) => data.hasScores || !["low", "high"].includes(name));
+      const orders = offered(data, { ...ORDERS, run: data.isInOrder ? ORDERS.run : "As first answered" });
       const sortable = data.models.flatMap(({ name }, at) => (models.includes(at) ? [[`m${at}`, `By ${name}`]] : []));
-      const flags = Object.entries(FLAGS).filter(([name]) => data.hasScores || !["wrong", "none"].includes(name));
-      const ranges = Object.entries(RANGES).filter(([name]) => name !== "score" || data.hasScores);
+      const flags = offered(data, FLAGS);
+      const ranges = offered(data, RANGES);
       const ofRanges = ranges.flatMap(([name, title]) => [input(`${name}From`, `${title} from`, "number"), input(`${name}To`, `${title} to`, "number")]);
       const more = made("details", { open: ranges.some(([name]) => chosen[`${name}From`] || chosen[`${name}To`]) || chosen.of !== "" }, made("summary", { textContent: "More filters" }), made("div", { className: "choose" }, select("of", "These hold for", [["", "Any model shown"], ...models.map((at) => [String(at), data.models[at].name])]), ...ofRanges));
       const clear = made("button", { type: "button", className: "small", textContent: "Clear filters" });
@@ -423,8 +439,8 @@
         if (chosen.sort === sort) cell.setAttribute("aria-sort", chosen.down ? "descending" : "ascending");
         return cell;
       };
-      const plain = (text) => made("th", { scope: "col", textContent: text });
-      return made("tr", { ariaRowIndex: 1 }, plain("Item"), data.expected.length ? plain("Expected") : "", ...models.map((model) => head(data.models[model].name, `m${model}`)), extra() ? plain(extra()[1]) : "");
+      const plain = (text, className = "") => made("th", { scope: "col", className, textContent: text });
+      return made("tr", { ariaRowIndex: 1 }, plain("Item"), data.expected.length ? plain("Expected") : "", ...models.map((model) => head(data.models[model].name, `m${model}`)), extra() ? plain(extra()[1], "number") : "");
     }
 
     // An id that is a hash says less than what was asked.
@@ -650,7 +666,11 @@
     let isBegun = false;
     const begin = () => { if (!isBegun) { isBegun = true; showItems(element, source); } };
     if (isAsked()) begin();
-    else whenNear(element, begin);
+    else {
+      whenNear(element, begin);
+      // Far from the reader too, for paper and pictures of the whole page: after what is near.
+      addEventListener("load", () => setTimeout(begin, 500));
+    }
     addEventListener("hashchange", () => { if (isAsked()) begin(); });
   }
 }

@@ -229,7 +229,7 @@ const contents = document.querySelector(".contents");
 // The contents say where one is: the last section whose beginning has passed the upper third of the window.
 const links = new Map([...contents.querySelectorAll(":scope > ol > li > a")].map((link) => [link.hash.slice(1), link]));
 function markPlace() {
-  const begun = [...document.querySelectorAll("main section")].filter((each) => each.getBoundingClientRect().top < innerHeight / 3);
+  const begun = [...links.keys()].map(byId).filter((each) => each && each.getBoundingClientRect().top < innerHeight / 3);
   const here = begun.at(-1)?.id ?? links.keys().next().value;
   for (const [name, link] of links) {
     if (name === here) link.setAttribute("aria-current", "true");
@@ -237,11 +237,14 @@ function markPlace() {
   }
 }
 let isAsked = false;
-addEventListener("scroll", () => {
+function markSoon() {
   if (isAsked) return;
   isAsked = true;
   requestAnimationFrame(() => { isAsked = false; markPlace(); });
-}, { passive: true });
+}
+addEventListener("scroll", markSoon, { passive: true });
+// What is drawn later moves the sections without a scroll.
+new ResizeObserver(markSoon).observe(document.querySelector("main"));
 markPlace();
 
 if (!window.matchMedia("(min-width: 68rem)").matches) contents.open = false;

@@ -5,7 +5,7 @@ The expected answer is what the task's scorers compare with, as the manifest des
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..evaluation.door.item_reader import ItemReader, parts_of, text_of
@@ -40,7 +40,11 @@ class TaskItemReader(ItemReader):
         super().__init__(Record)
         described = {} if manifest is None else manifest["specification"].get("score") or {}
         self._expected = [template for each in described.values() for template in _templates(each)]
+        self._order = [] if manifest is None else [entry[0] for entry in manifest.get("dataset", {}).get("items", ())]
         self.within = bounds_of(described) if described else None
+
+    def order(self) -> Iterable[str]:
+        return self._order
 
     def expected(self, row: Mapping[str, Any]) -> str:
         texts: list[str] = []

@@ -51,7 +51,7 @@ FILTERS = {
     "none=1": ["unread", "refused"],
     "wrong=1&of=1": ["dear"],
     "scoreFrom=0.4&scoreTo=0.6": ["torn"],
-    "lengthFrom=100": ["cut"],
+    "longestFrom=100": ["cut"],
     "costFrom=1": ["dear"],
     "find=unr": ["unread"],
     "find=right of torn": ["torn"],
@@ -90,6 +90,77 @@ def test_an_item_shows_the_expected_answer_and_marks_what_differs(watched: Watch
     assert shown.locator("mark").count() == 0
     watched.page.go_back()
     shown.locator("h3").wait_for(state="detached")
+
+
+def test_what_has_no_price_costs_no_dollars_and_is_ordered_by_tokens(browser: Browser, tmp_path: Path) -> None:
+    usages = {"few": {"input": 10, "output": 1}, "many": {"input": 900, "output": 101}, "none": None}
+    page = reported(write_records(tmp_path / "free", [answer(at, ONE, "x", usage=each) for at, each in usages.items()]))
+    with opened(browser, page) as watched:
+        watched.settle(".items")
+        orders = watched.page.get_by_label("Order").locator("option").all_inner_texts()
+        assert "Dearest first" not in orders and "As first answered" in orders
+        watched.page.get_by_label("Order").select_option(label="Most tokens first")
+        assert rows(watched) == ["many", "few", "none"]
+        assert watched.page.locator(".matrix td.number").all_inner_texts() == ["1,001", "11", "–"]
+        assert watched.page.locator(".matrix thead th.number").inner_text() == "Tokens"
+        assert "$" not in watched.page.locator(".items").inner_text()
+
+
+def test_the_price_of_an_item_without_one_is_a_dash(watched: Watched) -> None:
+    watched.page.get_by_label("Order").select_option(label="Dearest first")
+    costs = dict(zip(rows(watched), watched.page.locator(".matrix td.number").all_inner_texts(), strict=True))
+    assert (costs["dear"], costs["same"], costs["cut"]) == ("$2.51", "$0.0020", "–")
+
+
+def test_a_variant_is_compared_with_the_same_variant(browser: Browser, tmp_path: Path) -> None:
+    texts = {(ONE, "B"): "long words", (TWO, "A"): "short", (ONE, "A"): "short", (TWO, "B"): "long word"}
+    lines = [
+        answer("q", model, text, id=f"q/{name}/0", variant=name, prompt=f"In {name}?")
+        for (model, name), text in texts.items()
+    ]
+    with opened(browser, reported(write_records(tmp_path / "variants", lines))) as watched:
+        watched.settle(".items")
+        watched.page.locator(".matrix tbody button").click()
+        shown = watched.page.locator(".item")
+        heads = shown.locator("h4").all_inner_texts()
+        assert heads[:2] == ["Prompt, variant A", "Prompt, variant B"]
+        assert shown.locator(".answer > .said").all_inner_texts() == ["short", "long words", "short", "long word"]
+        assert [note[:9] for note in shown.locator(".answer > .note:first-child").all_inner_texts()] == [
+            *("variant A", "variant B") * 2
+        ]
+        assert shown.locator("mark").all_inner_texts() == ["word"]
+
+
+def test_a_cell_says_how_many_trials_only_where_they_differ(browser: Browser, tmp_path: Path) -> None:
+    lines = [
+        *(answer("alike", ONE, text, score=1.0, trial=at) for at, text in enumerate(("Lima", "Lima."))),
+        *(answer("torn", ONE, text, score=score, trial=at) for at, (text, score) in enumerate((("B", 0), ("A", 1)))),
+        answer("wrong", ONE, "A", score=0.0),
+    ]
+    with opened(browser, reported(write_records(tmp_path / "trials", lines))) as watched:
+        watched.settle(".items")
+        cells = watched.page.locator(".matrix tbody td.cell:not(:has-text('right of'))")
+        assert cells.all_inner_texts() == ["1 Lima", "0.5 ≠ B (1 of 2 trials)", "0 A"]
+        classes = [each.split()[-1] for each in cells.evaluate_all("all => all.map((one) => one.className)")]
+        assert classes == ["right", "between", "wrong"]
+
+
+def test_the_table_is_drawn_before_one_comes_near_and_asks_for_no_javascript(browser: Browser, few: Path) -> None:
+    with opened(browser, few, viewport={"width": 1200, "height": 300}) as watched:
+        assert watched.page.evaluate("document.querySelector('.items').getBoundingClientRect().top > innerHeight + 600")
+        watched.page.locator(".items[data-state=open]").wait_for()
+        assert watched.page.evaluate("scrollY") == 0
+        assert "needs JavaScript" not in watched.page.locator(".items").inner_text()
+    with opened(browser, few, java_script_enabled=False) as watched:
+        assert "needs JavaScript" in watched.page.locator(".items").inner_text()
+
+
+def test_the_contents_mark_the_items_while_one_reads_them(watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 1200, "height": 300})
+    watched.page.get_by_role("button", name="dear").click()
+    watched.page.locator(".item .columns").evaluate("columns => columns.scrollIntoView()")
+    watched.page.wait_for_timeout(100)
+    assert watched.page.locator("nav [aria-current=true]").all_inner_texts() == ["Items by models"]
 
 
 def test_keys_move_open_and_close(watched: Watched) -> None:

@@ -22,8 +22,22 @@ TITLE, BEGINNING = 80, 40
 # The framework's own fields stand in tables; of an opened item its other fields are shown.
 _COMMON = frozenset(Record.__struct_fields__)
 _APART = frozenset(
-    {"prompt", "question", "row", "trial", "score", "scores", "judge", "transcript", "tool_calls", "problem"}
+    {"prompt", "question", "row", "trial", "variant", "score", "scores", "judge"}
+    | {"transcript", "tool_calls", "problem"}
 )
+
+
+class TokenCounts(Struct, frozen=True, gc=False):
+    """The counts of tokens that a cell adds up."""
+
+    input: int | None = None
+    output: int | None = None
+    total: int | None = None
+
+    @property
+    def both(self) -> int | None:
+        """Tokens of prompt and answer together; None: not reported."""
+        return self.total if self.input is None or self.output is None else self.input + self.output
 
 
 class CellLine(Struct, frozen=True, kw_only=True):
@@ -39,6 +53,7 @@ class CellLine(Struct, frozen=True, kw_only=True):
     group: str = ""
     text: str | None = None
     cost: float | None = None
+    usage: TokenCounts | None = None
     score: Any = None
     read: Any = None
     prompt: Raw | UnsetType = msgspec.UNSET
@@ -63,6 +78,10 @@ class ItemReader:
 
     def __init__(self, record: type[Any]) -> None:
         self.Record = record
+
+    def order(self) -> Iterable[str]:
+        """Returns the ids of the items in the order of the data; empty: it is not known."""
+        return ()
 
     def item(self, line: Any) -> str:
         """Returns the id of the item that a line belongs to."""
@@ -103,6 +122,7 @@ class ItemReader:
         problem = None if record.error is msgspec.UNSET else record.error
         return {
             "number": self.number(record),
+            "variant": getattr(record, "variant", None) or "",
             "prompt": self.prompt(record),
             "text": record.text or "",
             "status": record.status,
@@ -186,8 +206,9 @@ def text_of(value: Any) -> str:
 
 
 def brief(text: str, longest: int) -> str:
-    """Returns the beginning of a text on one line."""
-    return " ".join(text[: 4 * longest].split())[:longest]
+    """Returns the beginning of a text on one line, with `…` in the place of the rest."""
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest and len(text) <= 4 * longest else f"{line[: longest - 1]}…"
 
 
 def _number(value: Any) -> float | None:

@@ -18,7 +18,7 @@ from .items import Matrix
 
 # Before compression: a million characters of prose take about half a megabyte of a page.
 _CHARS, _LONGEST = 8_000_000, 6_000
-# A cell takes up to eight bytes of a page; a hundred thousand items' titles of eighty characters two megabytes.
+# A cell takes up to ten bytes of a page; a hundred thousand items' titles of eighty characters two megabytes.
 _CELLS, _TITLES = 400_000, 4_000_000
 
 
@@ -42,7 +42,8 @@ def item_section(matrix: Matrix, name: str) -> ItemSection:
     identity = f"{name}-matrix"
     return ItemSection(
         body=f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'
-        '<p class="note">The table of items needs JavaScript; every answer stands in records.jsonl.</p></div>',
+        '<noscript><p class="note">The table of items needs JavaScript; every answer stands in records.jsonl.</p>'
+        "</noscript></div>",
         packs={f"{identity}-data": packed(columns), f"{identity}-texts": packed(texts)},
         script=source_of("items.js"),
         style=source_of("items.css"),

@@ -50,14 +50,14 @@ class RunItems:
         self.labels: dict[str, int] = {"": 0}
         self.statuses: dict[str, int] = {_OK: 0}
         # Of each line the numbers of its item, pair, label and status, its length, and the byte at which it begins; and
-        # its score and cost.
+        # its score, cost and tokens.
         self._whole, self._parts = array("q"), array("d")
         self._pairs: dict[tuple[Any, ...], int] = {}
         # The lines in the order of their items, and where those of each item begin; made when an item is opened.
         self._by_item = self._begins = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
-        return len(self._parts) // 2
+        return len(self._parts) // 3
 
     def __repr__(self) -> str:
         return f"<RunItems [{len(self):,} lines of {len(self.items):,} items and {len(self.pairs):,} models]>"
@@ -83,7 +83,8 @@ class RunItems:
         item = self.items.get(name := reader.item(line))
         if item is None:
             item = self._begin(name, line)
-        score, text, cost = reader.score(line), line.text or "", line.cost
+        score, text = reader.score(line), line.text or ""
+        tokens = None if line.usage is None else line.usage.both
         label = reader.label(line)
         if not label and len(self.labels) < _LABELS_MOST:
             label = visible(brief(text, BEGINNING))
@@ -96,7 +97,7 @@ class RunItems:
         place = ~place if is_failure else place
         which = labels.setdefault(label, len(labels)), statuses.setdefault(status, len(statuses))
         self._whole.extend((item, pair, *which, len(text), place))
-        self._parts.extend((_NAN if score is None else score, _NAN if cost is None else cost))
+        self._parts.extend(_NAN if each is None else each for each in (score, line.cost, tokens))
 
     def _begin(self, name: str, line: Any) -> int:
         """Notes an item of which this is the first line, and returns its number."""
@@ -121,8 +122,8 @@ class RunItems:
         return np.array(self._whole, np.int64).reshape(-1, 6)
 
     def parts(self) -> NDArray[np.float64]:
-        """Returns the score and the cost of each line; NaN: it has none."""
-        return np.array(self._parts, np.float64).reshape(-1, 2)
+        """Returns the score, the cost and the tokens of each line; NaN: it has none."""
+        return np.array(self._parts, np.float64).reshape(-1, 3)
 
     def records_of(self, name: str) -> Iterator[Any]:
         """Yields an item's records, answers and failures, read again from the files."""
@@ -154,14 +155,17 @@ class Matrix:
     def __init__(self, runs: Sequence[RunItems], names: Mapping[Path, str]) -> None:
         self.runs = runs
         self.names = names
-        self.items = {name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.items))}
+        there = dict.fromkeys(name for run in runs for name in run.items)
+        in_data = dict.fromkeys(name for run in runs for name in run.reader.order() if name in there)
+        self.items = {name: at for at, name in enumerate(in_data | there)}
+        self.is_in_order = bool(there) and len(in_data) == len(there)
         self.models = [(run, pair) for run in runs for pair in run.pairs]
         shape, size = (len(self.models), len(self.items)), len(self.models) * len(self.items)
         self._labels = {name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.labels))}
         self._statuses = {
             name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.statuses))
         }
-        lines, parts, begin = [np.zeros((0, 4), np.int64)], [np.zeros((0, 2))], 0
+        lines, parts, begin = [np.zeros((0, 4), np.int64)], [np.zeros((0, 3))], 0
         for run in runs:
             item, pair, own_label, own_status, chars, _ = run.whole().T
             cell = (pair + begin) * len(self.items) + _placed(run.items, self.items)[item]
@@ -170,11 +174,13 @@ class Matrix:
             parts.append(run.parts())
             begin += len(run.pairs)
         cells, label, status, length = np.concatenate(lines).T
-        score, cost = np.concatenate(parts).T
+        score, cost, tokens = np.concatenate(parts).T
         self.answers = np.bincount(cells, minlength=size).reshape(shape)
         self.score = _means(cells, score, size).reshape(shape)
-        self.length = _means(cells, length.astype(float), size).reshape(shape)
-        self.cost = (_means(cells, cost, size) * np.bincount(cells[~np.isnan(cost)], minlength=size)).reshape(shape)
+        self.longest = np.zeros(size, np.int64)
+        np.maximum.at(self.longest, cells, length)
+        self.longest = self.longest.reshape(shape)
+        self.cost, self.tokens = (_sums(cells, each, size).reshape(shape) for each in (cost, tokens))
         self.status = np.full(size, -1)
         np.maximum.at(self.status, cells, status)
         self.status = self.status.reshape(shape)
@@ -208,7 +214,7 @@ class Matrix:
         for run in self.runs:
             for name, inner in run.items.items():
                 place = self.items[name]
-                titles[place] = titles[place] or run.titles[inner][:longest_title]
+                titles[place] = titles[place] or brief(run.titles[inner], longest_title)
                 expected[place] = expected[place] or run.expected[inner]
                 if run.groups[inner]:
                     group[place] = groups.setdefault(run.groups[inner], len(groups))
@@ -228,6 +234,7 @@ class Matrix:
             "statuses": list(self._statuses),
             "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
             "within": self.runs[0].reader.within if self.runs else None,
+            "isInOrder": self.is_in_order,
             "leftOut": len(names) - len(at),
             "cells": {
                 "answers": self.answers[:, at].tolist(),
@@ -236,8 +243,9 @@ class Matrix:
                 "label": label.reshape(len(self.models), len(at)).tolist(),
                 "agree": self.agree[:, at].tolist(),
                 "differ": self.differ[:, at].astype(int).tolist(),
-                "length": np.nan_to_num(self.length[:, at]).round().astype(int).tolist(),
+                "longest": self.longest[:, at].tolist(),
                 "cost": _rounded(self.cost[:, at], 8),
+                "tokens": _rounded(self.tokens[:, at], 0),
             },
         }
 
@@ -254,17 +262,17 @@ class Matrix:
                 expected = expected or run.reader.expected(run.reader.row(record))
                 of_pair.setdefault(record.pair, []).append(run.reader.answer(record))
             for pair, each_answer in of_pair.items():
-                each_answer.sort(key=lambda answer: answer["number"] or 0)
+                each_answer.sort(key=lambda answer: (answer["variant"], answer["number"] or 0))
                 answers.append({"model": at + run.pairs[pair], "answers": each_answer})
             at += len(run.pairs)
-        prompts = (answer["prompt"] for each in answers for answer in each["answers"] if answer["prompt"])
         is_talk = any(run.reader.answers_are == "turn" for run in self.runs)
-        shared: list[dict[str, Any]] = [] if is_talk else next(prompts, [])
-        for each in answers:
-            for answer in each["answers"]:
-                # What all were asked stands there once.
-                answer["prompt"] = [] if answer["prompt"] == shared else answer["prompt"]
-        whole = {"item": name, "prompt": shared, "expected": expected, "row": row, "models": answers}
+        prompts: dict[str, list[dict[str, Any]]] = {}
+        for answer in (answer for each in answers if not is_talk for answer in each["answers"]):
+            # What all were asked stands there once, for each variant.
+            if answer["prompt"] and answer["prompt"] == prompts.setdefault(answer["variant"], answer["prompt"]):
+                answer["prompt"] = []
+        by_variant = [{"variant": name, "messages": prompts[name]} for name in sorted(prompts)]
+        whole = {"item": name, "prompts": by_variant, "expected": expected, "row": row, "models": answers}
         images = {text: url for run in self.runs for text, url in run.images.items()}
         return {key: _shown(value, longest, images) if key != "item" else value for key, value in whole.items()}
 
@@ -280,6 +288,11 @@ def _means(cells: NDArray[np.int64], values: NDArray[np.float64], size: int) -> 
     sums = np.bincount(cells[there], values[there], size)
     with np.errstate(invalid="ignore"):
         return sums / np.bincount(cells[there], minlength=size)
+
+
+def _sums(cells: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Returns the sum of each cell's values; NaN without one."""
+    return _means(cells, values, size) * np.bincount(cells[~np.isnan(values)], minlength=size)
 
 
 def _commonest(

@@ -40,11 +40,42 @@ def test_a_cell_has_the_mean_of_its_trials_and_says_whether_they_differ(tmp_path
         "refused": None,
     }
     assert [item for item, differs in cells(columns, "differ", ONE).items() if differs] == ["torn"]
-    assert cells(columns, "cost", TWO)["dear"] == 2.5 and cells(columns, "length", ONE)["cut"] == 500
+    assert cells(columns, "cost", TWO)["dear"] == 2.5 and cells(columns, "longest", ONE)["cut"] == 500
     statuses = {item: columns["statuses"][at] for item, at in cells(columns, "status", ONE).items() if at >= 0}
     assert statuses["cut"] == "cut off" and statuses["same"] == "ok"
     assert columns["groups"] == ["north", "south"] and columns["group"] == [0, 0, 0, 1, 1, 1]
     assert columns["expected"][0] == "right of same" and columns["titles"][0] == "What of same?"
+
+
+def test_a_cell_has_the_longest_answer_and_the_tokens_that_were_reported(tmp_path: Path) -> None:
+    usages = [{"input": 10, "output": 2}, {"input": None, "output": None, "total": 30}, {"input": None, "output": None}]
+    answers = [answer("q", ONE, "x" * (9 - at), trial=at, usage=usage) for at, usage in enumerate(usages)]
+    columns = matrix(write_records(tmp_path, [*answers, answer("q", TWO, "y")])).columns()
+    assert cells(columns, "tokens", ONE) == {"q": 42} and cells(columns, "tokens", TWO) == {"q": None}
+    assert cells(columns, "longest", ONE) == {"q": 9} and cells(columns, "cost", ONE) == {"q": None}
+
+
+def test_answers_stand_by_variant_and_trial_with_each_variants_prompt(tmp_path: Path) -> None:
+    ran = [(ONE, "B", 1), (TWO, "A", 0), (ONE, "A", 1), (TWO, "B", 0), (ONE, "B", 0), (ONE, "A", 0)]
+    lines = [
+        answer("q", model, "x", trial=trial, id=f"q/{name}/{trial}", variant=name, prompt=f"In {name}: q?")
+        for model, name, trial in ran
+    ]
+    told = matrix(write_records(tmp_path, lines)).details("q")
+    places = [[(each["variant"], each["number"]) for each in model["answers"]] for model in told["models"]]
+    assert places == [[("A", 0), ("A", 1), ("B", 0), ("B", 1)], [("A", 0), ("B", 0)]]
+    asked = {each["variant"]: each["messages"][0]["content"][0]["text"] for each in told["prompts"]}
+    assert asked == {"A": "In A: q?", "B": "In B: q?"}
+    assert not any(each["prompt"] or each["facts"] for model in told["models"] for each in model["answers"])
+
+
+def test_items_stand_in_the_order_of_the_data_where_it_is_known(tmp_path: Path) -> None:
+    write_records(tmp_path, [answer(name, ONE, "x") for name in ("c", "a", "b")])
+    items = read_run(BENCHMARK, tmp_path, None, {}).items
+    assert (columns := Matrix([items], {}).columns())["items"] == ["c", "a", "b"] and not columns["isInOrder"]
+    dataset = {"items": [["a", "", "0"], ["unasked", "", "0"], ["b", "", "0"], ["c", "", "0"]]}
+    items.reader = TaskItemReader({"specification": {"score": {}}, "dataset": dataset})
+    assert (columns := Matrix([items], {}).columns())["items"] == ["a", "b", "c"] and columns["isInOrder"]
 
 
 def test_a_final_failure_is_a_cell_and_is_read_from_its_own_file(tmp_path: Path) -> None:
@@ -68,7 +99,10 @@ def test_an_item_of_several_runs_has_the_models_of_each(tmp_path: Path) -> None:
     told = made.details("q")
     assert [(each["model"], each["answers"][0]["text"]) for each in told["models"]] == [(0, "A"), (1, "B")]
     # What all were asked stands there once.
-    assert told["prompt"][0]["content"] == [{"text": "What of q?"}] and told["models"][1]["answers"][0]["prompt"] == []
+    assert (
+        told["prompts"][0]["messages"][0]["content"] == [{"text": "What of q?"}]
+        and told["models"][1]["answers"][0]["prompt"] == []
+    )
 
 
 SCORERS = {
@@ -127,4 +161,7 @@ def test_texts_are_cut_and_control_characters_are_shown(tmp_path: Path) -> None:
     _, texts = packed_items(page_of(folder))
     (told,) = texts["q"]["models"][0]["answers"]
     assert told["text"].startswith("a[U+202E]b") and told["text"].endswith("(4,003 more characters)")
+    columns = matrix(write_records(tmp_path, [answer("q", ONE, "x" * 41, prompt="y" * 81), answer("p", ONE, "z" * 40)]))
+    made = columns.columns()
+    assert made["titles"][0] == "y" * 79 + "…" and sorted(made["labels"]) == ["x" * 39 + "…", "z" * 40]
     assert "\u202e" not in json.dumps(texts, ensure_ascii=False)
