@@ -83,7 +83,8 @@ class PairResult(Struct, frozen=True):
     def __str__(self) -> str:
         found = self.found
         interval = "" if found.low is None or found.high is None else f" [{found.low:+.3f}, {found.high:+.3f}]"
-        return f"{self.a} - {self.b}: {found.difference:+.3f}{interval}, p = {self.p_adjusted:.3g}"
+        holm = "" if self.p_adjusted == found.p else f" (Holm; {found.p:.3g} without)"
+        return f"{self.a} - {self.b}: {found.difference:+.3f}{interval}, p = {self.p_adjusted:.3g}{holm}"
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -226,7 +227,10 @@ def _html(evaluation: Evaluation) -> str:
     tables = (
         _table(("model", *_HEADS, "answers", "without a score"), scores),
         _table(("model", "", *_HEADS), [row for name, each in models.items() for row in _parts(name, each)]),
-        _table(("compared", "difference", "95% interval", "p"), map(_pair_row, (*evaluation.pairs, *pairs))),
+        _table(
+            ("compared", "difference", "95% interval", "p", "p, adjusted by Holm"),
+            map(_pair_row, (*evaluation.pairs, *pairs)),
+        ),
     )
     cost = "no price is known" if evaluation.cost is None else f"cost ${evaluation.cost:,.4f}"
     made = f"{cost}; report: {report}" if report is not None else cost
@@ -260,7 +264,7 @@ def _cells(figure: ScoreFigure) -> tuple[str, str, str]:
 def _pair_row(pair: PairResult) -> tuple[str, ...]:
     found = pair.found
     ends = _ends(found.low, found.high, "+.3f", found.note)
-    return f"{pair.a} − {pair.b}", f"{found.difference:+.3f}", ends, f"{pair.p_adjusted:.3g}"
+    return f"{pair.a} − {pair.b}", f"{found.difference:+.3f}", ends, f"{found.p:.3g}", f"{pair.p_adjusted:.3g}"
 
 
 def _ends(low: float | None, high: float | None, form: str, note: str | None) -> str:

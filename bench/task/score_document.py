@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from ...engine.pairs import Pair
+from ...metrics.statistics.comparisons import p_text
 from ...metrics.task.summary import ALL_PAIRS_MOST
 from ...metrics.task.summary import scores as scores_of
 from ...metrics.task.trials import ReadingRules
@@ -80,9 +81,11 @@ def scores_in(
             f"Of more than {ALL_PAIRS_MOST} models each is compared with the next one alone, in the order of their "
             f"means; {left_out:,} other pairs are left out, in scores.json too: ms.compare compares any two."
         )
-    compared = [*_compared(part["pairs"])]
-    for name, entry in part["models"].items():
-        compared += [f"{name}: {sentence}" for sentence in _compared(entry.get("variant_pairs", ()))]
+    compared = [*_compared(part["pairs"], len(part["pairs"]))]
+    of_variants = {name: entry.get("variant_pairs", ()) for name, entry in part["models"].items()}
+    tests = sum(map(len, of_variants.values()))
+    for name, pairs in of_variants.items():
+        compared += [f"{name}: {sentence}" for sentence in _compared(pairs, tests)]
     return {**part, "remarks": remarks, "compared": compared}
 
 
@@ -111,13 +114,13 @@ def _main_scorer(described: Mapping[str, Mapping[str, Any]]) -> AnyScorer | None
         return None
 
 
-def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _compared(pairs: Iterable[Mapping[str, Any]], tests: int) -> Iterator[str]:
     for pair in pairs:
         low, high = pair["ci95"]
         interval = "" if low is None else f" (95% interval {low:+.3f} to {high:+.3f})"
         yield (
             f"{pair['a']} minus {pair['b']}: {pair['difference']:+.3f}{interval} over {pair['items']:,} items, "
-            f"p = {pair['p_adjusted']:.3g}"
+            f"{p_text(pair['p'], pair['p_adjusted'], tests)}"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from ...format import count_text
 from .distributions import LEVEL, t_p_value
 from .intervals import (
     LEAST_SHARES,
@@ -150,3 +151,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, (len(ranked) - rank) * p))
         adjusted[at] = highest
     return adjusted
+
+
+def p_text(p: float, adjusted: float, tests: int, of: str = "test") -> str:
+    """Returns a p-value in words: of several tests the one that Holm adjusted, over how many, and the one without."""
+    if tests < 2:
+        return f"p = {p:.3g}"
+    return f"p = {adjusted:.3g} (Holm over {count_text(tests, of)}; {p:.3g} without)"

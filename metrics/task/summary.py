@@ -29,13 +29,17 @@ def scores(models: Sequence[ModelAnswers], rules: ReadingRules) -> dict[str, Any
     within = rules.within or seen_bounds(models)
     values = {each.name: each.values(rules) for each in models}
     comparable = [each for each in models if not np.isnan(values[each.name]).all()]
+    entries = {each.name: _entry(each, values[each.name], rules, within) for each in models}
+    _adjust([row for entry in entries.values() for row in entry.get("variant_pairs", ())])
+    pairs = _pairs(comparable, values, within)
+    _adjust(pairs)
     unmeasured = [sentence for each in models if (sentence := _unmeasured(each, values[each.name], rules)) is not None]
     return {
         "combine": rules.combine,
         "unreadable": rules.unreadable,
         "within": None if within is None else list(within),
-        "models": {each.name: _entry(each, values[each.name], rules, within) for each in models},
-        "pairs": _pairs(comparable, values, within),
+        "models": entries,
+        "pairs": pairs,
         "pairs_left_out": _left_out(len(comparable)),
         "unmeasured": unmeasured,
     }
@@ -111,7 +115,7 @@ def _variants(model: ModelAnswers, rules: ReadingRules, within: Bounds | None, o
 
 def _pairs(models: Sequence[ModelAnswers], values: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
     """Returns the comparison of every two models over the items scored for both, or of each with the next in the order
-    of their means, if there are more than ALL_PAIRS_MOST; p-values are adjusted by Holm."""
+    of their means, if there are more than ALL_PAIRS_MOST."""
     figures_of = {each.name: dict(zip(each.items, values[each.name].tolist(), strict=True)) for each in models}
     are_shares = {each.name: are_binary(each.column()) for each in models}
     rows: list[dict[str, Any]] = []
@@ -121,9 +125,13 @@ def _pairs(models: Sequence[ModelAnswers], values: Mapping[str, Values], within:
         entry = paired_entry(first, second, within=within, of=OF, of_shares=are_shares[a] and are_shares[b])
         if entry is not None:
             rows.append({"a": a, "b": b, **entry})
+    return rows
+
+
+def _adjust(rows: Sequence[dict[str, Any]]) -> None:
+    """Gives each comparison its p-value adjusted by Holm over all of these."""
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_adjusted"] = adjusted
-    return rows
 
 
 def _left_out(models: int) -> int:

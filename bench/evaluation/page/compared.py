@@ -66,7 +66,13 @@ def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunCompari
             rows.append(
                 (
                     *(compared.a, compared.b, row.name, entry["difference"], *cells_of_entry(entry)),
-                    *(row.p_adjusted, entry[row.of], len(row.flips) if compared.has_right else None, names),
+                    *(
+                        None if row.p_adjusted is None else entry["p"],
+                        row.p_adjusted,
+                        entry[row.of],
+                        len(row.flips) if compared.has_right else None,
+                        names,
+                    ),
                 )
             )
     columns = (
@@ -75,14 +81,15 @@ def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunCompari
         MODEL,
         Column("difference", "Difference", "small"),
         *interval_columns("small"),
-        Column("p", "p, adjusted by Holm", "p"),
+        Column("p", "p", "p"),
+        Column("p_holm", "p, adjusted by Holm", "p"),
         Column("items", "Items", "count"),
         Column("flipped", "Flipped", "count"),
         Column("differ", "The runs differ in"),
     )
     note = (
         "Paired over the items that both runs have a score for. A difference has a p only where the runs differ in "
-        "exactly one option: with more, it is the effect of no single one."
+        "exactly one option: with more, it is the effect of no single one. Holm adjusts over the models of two runs."
     )
     return Table(f"{benchmark.name}-runs-compared", "Differences between runs", note, columns, tuple(rows))
 

@@ -242,7 +242,7 @@ def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: 
             Column("difference", "Difference", "small"): lambda row: row[1]["difference"],
             **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[1])),
             Column("p", "p", "p"): lambda row: row[1]["p"],
-            Column("p_adjusted", "p, adjusted by Holm", "p"): lambda row: row[1]["p_adjusted"],
+            Column("p_holm", "p, adjusted by Holm", "p"): lambda row: row[1]["p_adjusted"],
             _ITEMS: lambda row: row[1]["items"],
         },
     )

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ....engine.pairs import Pair
 from ....engine.runs.run_folder import MANIFEST, read_manifest
 from ....format import count_text
-from ....metrics.statistics.comparisons import holm, paired_entry
+from ....metrics.statistics.comparisons import holm, p_text, paired_entry
 from ..door.benchmark import ItemBenchmark
 from ..door.run_figures import RowFigures, RunFigures
 from ..running.scoring import scored_run
@@ -248,7 +248,9 @@ def _row_lines(row: RowComparison, compared: RunComparison) -> Iterator[str]:
     low, high = row.entry["ci95"]
     note = row.entry["ci95_note"] or ""
     interval = f" (95% interval {low:+.3f} to {high:+.3f})" if low is not None else f" ({note})" if note else ""
-    p = "" if row.p_adjusted is None else f", p = {row.p_adjusted:.3g}"
+    tests = sum(each.p_adjusted is not None for each in compared.rows)
+    of = "model" if row.a == row.b else "pair"
+    p = "" if row.p_adjusted is None else f", {p_text(row.entry['p'], row.p_adjusted, tests, of)}"
     extra = [each.brief for each in row.differences if each not in compared.differences]
     more = f"; differ in {', '.join(extra)}" if extra else ""
     over = count_text(row.entry[row.of], row.of.removesuffix("s"))

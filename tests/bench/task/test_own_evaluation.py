@@ -255,3 +255,13 @@ def test_a_treatment_has_the_exact_p_of_its_flips_and_several_models_share_it_by
     assert [row.p_adjusted for row in compared.rows] == pytest.approx([4 / 2**9] * 2)
     [other] = compared_runs({"a": first, "b": run_of(["m"], [0.0] * 10, prompt="B", trials="3")})
     assert other.rows[0].p_adjusted is None
+
+
+def test_a_p_says_whether_holm_adjusted_it_and_over_what() -> None:
+    def line(models: list[str]) -> str:
+        a, b = ("first", [1.0] * 6 + [0.0] * 4), ("second", [0.0] * 6 + [1.0] * 4)
+        runs = {name: run_of(models, values, prompt=name) for name, values in (a, b)}
+        return next(text for text in comparison_lines(compared_runs(runs)) if text.startswith("m: "))
+
+    assert line(["m"]).endswith(" over 10 items, p = 0.754")
+    assert line(["m", "n"]).endswith(" over 10 items, p = 1 (Holm over 2 models; 0.754 without)")

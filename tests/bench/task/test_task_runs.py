@@ -123,6 +123,7 @@ def test_runs_with_another_limit_alone_are_compared_and_have_a_p(
         assert written["not_compared"] == []
         assert sentence in (folder / "both/report.html").read_text()
         rows = (folder / "both/tables/task-runs-compared.csv").read_text().splitlines()
+        assert rows[0].split(",")[-5:] == ["p", "p_holm", "items", "flipped", "differ"]
         assert [row.split(",")[:3] for row in rows[1:]] == [["first", others, model] for model in MODELS]
 
 

@@ -120,6 +120,18 @@ def test_models_are_compared_over_the_items_that_both_have_a_score_for() -> None
     assert pair["p_adjusted"] == pair["p"]
 
 
+def test_variants_are_adjusted_over_all_models_as_two_runs_are() -> None:
+    trials = [[1.0, 0.0]] * 6 + [[0.0, 1.0]] * 4
+    of_each = answers(*trials, planned=1)
+    both = [
+        model(name, of_each, variants=["A", "B"], variant=array("q", [0, 1] * len(trials))) for name in ("a/x", "a/y")
+    ]
+    for models, adjusted in ((both[:1], 0.754), (both, 1.0)):
+        for entry in scores(models, ReadingRules(within=(0, 1)))["models"].values():
+            (pair,) = entry["variant_pairs"]
+            assert (pair["p"], pair["p_adjusted"]) == pytest.approx((0.754, adjusted), abs=1e-3)
+
+
 @pytest.mark.parametrize(("silent", "is_worthless"), [(9, False), (10, True), (20, True)])
 def test_half_of_the_answers_without_a_score_leave_the_model_without_one(silent: int, is_worthless: bool) -> None:
     given = answers(*[[NAN if at < silent else 1.0] for at in range(20)], empty=1)
