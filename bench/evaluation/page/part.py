@@ -26,6 +26,7 @@ from .items import Matrix
 from .provenance import command_paths, origin_of
 from .runs import ReadRun
 from .unlike_sources import unlike
+from .variants import variant_tables
 
 if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
@@ -58,6 +59,7 @@ def general_part(
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     prefix = f"{benchmark.name}-"
     scores, *rest = tables
+    variants = variant_tables(benchmark.name, _entries(runs, names))
     behind = _drawn(benchmark, runs, names)
     most = _most(runs)
     figure = scores_figure(behind, benchmark.name, "Scores and intervals", most)
@@ -70,6 +72,8 @@ def general_part(
             + standings_html(standings, f"{prefix}answers-summary"),
         )
     ]
+    if variants:
+        sections.append(Section(f"{prefix}by-variant", "Variants of the prompt", "".join(map(table_section, variants))))
     if remarks:
         sections.append(Section(f"{prefix}warnings", "Read with care", remarks_html(remarks)))
     if figure.spec is not None:
@@ -83,7 +87,7 @@ def general_part(
         title=_title(benchmark, runs),
         headline=_headline(benchmark, behind, most),
         sections=tuple(sections),
-        tables=(*tables, behind),
+        tables=(*tables, *variants, behind),
         figures=(figure,),
         remarks=remarks,
         standings=standings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from csv import DictReader
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,17 @@ def test_every_row_is_asked_in_each_variant_and_variants_are_compared_in_pairs(
     told = cli("score", "run").out
     assert "variant" in told and "sim/open: plain minus polite: " in told
     assert cli("verify", "run").out.startswith("ok: 48 records") and cli("report", "run").code == 0
-    assert "polite" in (tmp_path / "run/report.html").read_text()
+    page = (tmp_path / "run/report.html").read_text()
+    # An open table: nothing that stays folded stands before it in its section.
+    section = page.split('<section id="task-by-variant"')[1].split("</section>")[0]
+    assert "Variants compared" in section and ">polite<" in section and "<details" not in section
+    with (tmp_path / "run/tables/task-variant-pairs.csv").open(encoding="utf-8-sig", newline="") as file:
+        [row] = DictReader(file)
+    assert (row["model"], row["a"], row["b"], row["items"]) == ("sim/open", "plain", "polite", "12")
+    written = [row["difference"], row["low"], row["high"], row["p"], row["p_holm"]]
+    assert [float(text) for text in written] == pytest.approx(
+        [pair["difference"], *pair["ci95"], pair["p"], pair["p_adjusted"]], abs=1e-3
+    )
     manifest = json.loads((tmp_path / "run/manifest.json").read_text())
     assert set(manifest["specification"]["prompt"]["variants"]) == {"plain", "polite"}
     assert cli("resume", "run").code == 0 and provider.calls() == 48
