@@ -35,7 +35,7 @@ def label_of(record: Record) -> Label | None:
         readings={"judge": record.stance},
         question=record.question,
         about={"topic": record.topic},
-        ask=f"What is the answer's stance? {'; '.join(f'{choice.letter}: {choice.words}' for choice in CHOICES)}",
+        ask="What is the answer's stance?",
         certainties=CERTAINTIES,
         confidence=record.confidence,
     )

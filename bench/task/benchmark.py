@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -243,14 +244,18 @@ class TaskBenchmark(ItemBenchmark[TaskRecord]):
         return load_prompts(dataset)
 
     def label(self, record: Any) -> Label | None:
-        return label_of(record)
+        return _label_of(record, self.item_reader(None))
 
     def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
         check_is_share(manifest)
-        return super().labeller(manifest, is_shown=is_shown)
+        return Labeller(self.Record, partial(_label_of, reader=self.item_reader(manifest)))
 
     def judging(self, manifest: Mapping[str, Any]) -> Judging:
         return GradeJudging(manifest, self.readings_of(manifest))
+
+
+def _label_of(record: TaskRecord, reader: TaskItemReader) -> Label | None:
+    return label_of(record, reader.expected(record.row))
 
 
 def _of_task(order: Order, name: str) -> Order:

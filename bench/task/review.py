@@ -16,18 +16,21 @@ CHOICES = (LabelChoice("Y", "right", "right"), LabelChoice("N", "wrong", "wrong"
 _RIGHT_FROM = 0.5
 
 
-def label_of(record: Record) -> Label | None:
-    """Returns the question to people about a record; None if its score is missing or not from 0 to 1."""
+def label_of(record: Record, expected: str = "") -> Label | None:
+    """Returns the question to people about a record; None if its score is missing or not from 0 to 1. `expected`: the
+    right answer as the scorer has it; empty: people see the row's columns that the question doesn't repeat."""
     if record.score is None or not 0 <= record.score <= 1:
         return None
-    row = "; ".join(f"{name}: {_text(value)}" for name, value in record.row.items())
+    question = question_of(record)
+    columns = ((name, _text(value)) for name, value in record.row.items())
+    row = "; ".join(f"{name}: {text}" for name, text in columns if text not in question)
     return Label(
         text=record.text or "",
         choices=CHOICES,
         readings={"score": "right" if record.score >= _RIGHT_FROM else "wrong"},
-        question=question_of(record),
-        about={"item": record.item, "row": row},
-        ask="Is the answer right? Y: right; N: wrong",
+        question=question,
+        about={"item": record.item, **({"expected": expected} if expected else {"row": row} if row else {})},
+        ask="Is the answer right?",
     )
 
 

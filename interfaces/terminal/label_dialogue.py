@@ -140,7 +140,7 @@ class _Dialogue:
         columns, _ = self._terminal.size()
         one = self._answers[at]
         head = f"{at + 1:,} of {len(self._labels):,} ({self._labels.labelled:,} labelled)"
-        lines = wrapped(": ".join((head, *one.about.values())), columns)
+        lines = wrapped("; ".join((head, *(f"{name}: {text}" for name, text in one.about.items()))), columns)
         exchange = wrapped(one.question, columns) if one.question else []
         exchange += ["", *_margined(one.text, columns)]
         if not one.history:

@@ -346,7 +346,7 @@ function drawQuestion(trouble = "") {
   const history = one.history.length ? [made("details", {}, made("summary", { textContent: `Earlier turns: ${one.history.length}` }), ...one.history.flatMap(([question, text]) => [made("h2", { textContent: "Earlier question" }), said_(question), made("h2", { textContent: "Earlier answer" }), said_(text)]))] : [];
   byId("question").replaceChildren(
     head,
-    made("p", { className: "note", textContent: Object.values(one.about).join(": ") }),
+    ...Object.entries(one.about).map(([name, text]) => made("p", { className: "note", textContent: `${name[0].toUpperCase()}${name.slice(1)}: ${text}` })),
     ...history,
     ...(one.question ? [made("h2", { textContent: "Question" }), said_(one.question)] : []),
     made("h2", { textContent: "Answer" }),

@@ -141,6 +141,7 @@ def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: 
         page.keyboard.press("Enter")
         page.get_by_text("0 of 11 labelled; this is number 1.").wait_for()
         assert "sim/open" not in page.locator("#question").inner_text()
+        assert page.locator("#question .note").nth(1).inner_text().startswith("Issue: ")
         assert page.evaluate(VIOLATIONS) == []
         page.keyboard.press("a")
         page.get_by_text("1 of 11 labelled; this is number 2.").wait_for()

@@ -68,7 +68,8 @@ class Label(Struct, frozen=True, kw_only=True):
     about: Mapping[str, str] = MappingProxyType({})
     """The texts shown above the question, by name; each name is a column in the file of labels."""
     ask: str = ""
-    """The question to the person, with the meaning of each letter; empty: made from the choices."""
+    """The question to the person. One that ends with a question mark has the choices after it where no buttons show
+    them; another says itself what the letters mean. Empty: which label fits."""
     history: Sequence[Exchange] = ()
     """The conversation before the question."""
     certainties: Sequence[LabelCertainty] = ()
@@ -132,7 +133,9 @@ def _words(choice: LabelChoice) -> str:
 
 def question_to(label: Label) -> str:
     """Returns the question as the beginning of a sentence."""
-    question = label.ask or f"Which label fits the answer? {explained(label.choices)}"
+    question = label.ask or "Which label fits the answer?"
+    if question.endswith("?"):
+        question = f"{question} {explained(label.choices)}"
     if not label.certainties:
         return question
     steps = ", ".join(f"{each.digit} {each.name} ({each.value:g})" for each in label.certainties)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from millstream.bench.evaluation.door.label import question_to
+from millstream.bench.task.benchmark import BENCHMARK
 from millstream.bench.task.judge import judge
 from millstream.bench.task.records import Record
 from millstream.bench.task.review import check_is_share, label_of
@@ -24,7 +26,20 @@ def test_the_score_is_a_reading(score: float, read: str) -> None:
     label = label_of(record(score=score, prompt="Capital of France?"))
     assert label is not None and label.readings == {"score": read}
     assert (label.text, label.question) == ("Paris", "Capital of France?")
-    assert label.about == {"item": "fr", "row": "country: France; km: 3"}
+    # What the question says already is not said again.
+    assert label.about == {"item": "fr", "row": "km: 3"}
+
+
+def test_people_see_the_right_answer_as_the_scorer_has_it_and_the_question_once() -> None:
+    manifest = {"specification": {"score": {"score": {"scorer": "match", "expected": "{capital}"}}}}
+    fields: dict[str, Any] = {"id": "gh/0", "item": "gh", "model": "sim/open", "text": "Lagos", "score": 0.0}
+    row = {"question": "Capital of Ghana?", "capital": "Accra"}
+    label = BENCHMARK.labeller(manifest, is_shown=True).label(Record(**fields, row=row, prompt=row["question"]))
+    assert label is not None and label.about == {"item": "gh", "expected": "Accra"}
+    assert (label.ask, question_to(label)) == (
+        "Is the answer right?",
+        "Is the answer right? Y (right) or N (wrong)",
+    )
 
 
 def test_messages_are_shown_with_their_roles() -> None:

@@ -94,7 +94,7 @@ def test_each_answer_is_asked_for_and_its_label_kept() -> None:
     kept, script = typed("A b O")
     assert kept.labels == ["A", "B", "other"]
     assert order(script) == [1, 2, 3]
-    assert "1 of 3 (0 labelled): tea\nTea? A or B.\n\n| text 1\n" in script.heard[0]
+    assert "1 of 3 (0 labelled); issue: tea\nTea? A or B.\n\n| text 1\n" in script.heard[0]
     assert "2 of 3 (1 labelled)" in script.heard[1]
     assert "3 of 3 are labelled\n" in script.heard[-1]
 
@@ -187,7 +187,7 @@ def test_a_long_answer_is_shown_a_screen_at_a_time_and_begins_again_at_its_end()
     assert first.endswith("| line 6\n(14 more lines: M)\n")
     assert script.heard[1].startswith("| line 7\n") and script.heard[1].endswith("| line 15\n(5 more lines: M)\n")
     assert script.heard[2].endswith("| line 20\n(the end; M: from the beginning)\n")
-    assert script.heard[3].startswith("1 of 1 (0 labelled): tea\n")
+    assert script.heard[3].startswith("1 of 1 (0 labelled); issue: tea\n")
     assert script.prompts[0] == "A, B, O, S, U, M, Q or ? > "
     assert kept.labels == ["A"]
 
@@ -228,7 +228,7 @@ def test_the_conversation_stands_above_the_question_where_it_fits_and_else_after
 def test_a_text_without_its_question_is_shown_alone() -> None:
     script = Script("Q")
     hold([one("position <<A>>", "")], cast(Any, Kept([None])), cast(Any, script), "l.csv")
-    assert "1 of 1 (0 labelled): tea\n\n| position <<A>>\n" in script.heard[0]
+    assert "1 of 1 (0 labelled); issue: tea\n\n| position <<A>>\n" in script.heard[0]
 
 
 def test_a_text_cannot_pass_for_what_we_say() -> None:
