@@ -30,16 +30,13 @@ _VERDICTS = ("kept", "missed")
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     """Returns a table as HTML, only the first rows of a long one. `identity` is the element's id; `file` is the path of
     the table's CSV file (None: it has none), by which the page's script finds the table's data."""
-    columns, rows, empty = _filled(table)
+    columns, rows = _filled(table)
     rows, reasons = _without_reasons(rows)
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]
     note = "" if file is None else f"<span>{in_html(file)}</span>"
     if len(rows) < len(table.rows):
         note = f"The first {len(rows)} of {len(table.rows):,} rows; all of them: {note}"
-    if empty:
-        names = ", ".join(dict.fromkeys(column.title for column in empty))
-        note += f"{' ' if note else ''}Columns without a value: {in_html(names)}."
     data = "" if file is None else f' data-csv="{in_html(file)}"'
     under = f'<p class="file"{data}>{note}</p>' if note else ""
     if reasons:
@@ -58,17 +55,15 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
     )
 
 
-def _filled(table: Table) -> tuple[list[Column], list[tuple[Cell, ...]], list[Column]]:
-    """Returns the columns with a value in some row, the rows in these columns alone, and the other columns: on a narrow
-    screen they would hide the columns with values. The first column always stands."""
+def _filled(table: Table) -> tuple[list[Column], list[tuple[Cell, ...]]]:
+    """Returns the columns with a value in some row, and the rows in these columns alone: on a narrow screen the others
+    would hide the columns with values. The first column always stands."""
     kept = [
         at
         for at in range(len(table.columns))
         if at == 0 or not table.rows or any(row[at] is not None for row in table.rows)
     ]
-    columns = [table.columns[at] for at in kept]
-    rows = [tuple(row[at] for at in kept) for row in table.rows]
-    return columns, rows, [column for at, column in enumerate(table.columns) if at not in kept]
+    return [table.columns[at] for at in kept], [tuple(row[at] for at in kept) for row in table.rows]
 
 
 def _without_reasons(rows: Iterable[tuple[Cell, ...]]) -> tuple[list[tuple[Cell, ...]], list[str]]:

@@ -64,7 +64,7 @@ def state_html(
     standings: Iterable[AnswerStatus],
     item: str = "answer",
     whose: tuple[str, str] = ("model", "models"),
-    note: str = "Figures are computed from the answers there are.",
+    note: str = "Figures use the answers so far.",
     unmeasured: Sequence[str] = (),
 ) -> str:
     """Returns the markup that lists the models with missing answers, or says that none is missing. `item` names the
@@ -81,11 +81,10 @@ def state_html(
             return f"<p>Nothing is missing: all {answered:,} {item}s are there.</p>"
         return f"<p>{answered:,} {item}s; as far as they show, none is missing.</p>"
     items = "".join(f"<li>{in_html(_lack(standing))}</li>" for standing in lacking)
-    return alert + (
-        '<div class="alert" role="note">'
-        f"<strong>Incomplete: {len(lacking)} of {count_text(len(every), *whose)}.</strong>"
-        f" {note}<ul>{items}</ul></div>"
-    )
+    title = f"Incomplete: {len(lacking)} of {count_text(len(every), *whose)}."
+    if len(lacking) == len(every) == 2:
+        title = f"Both {whose[1]} are incomplete."
+    return alert + (f'<div class="alert" role="note"><strong>{title}</strong> {note}<ul>{items}</ul></div>')
 
 
 def _unmeasured(sentences: Sequence[str]) -> str:

@@ -12,6 +12,13 @@ from .task import MAIN
 
 _HASHES = ("sha256", "prompt_sha256")
 _DIGITS = 12
+# Where `match` looks for the expected text.
+_STANDS = {
+    "all": "the whole answer equals",
+    "start": "the answer begins with",
+    "end": "the answer ends with",
+    "anywhere": "as whole words, the answer has",
+}
 
 
 def options_of(specification: Mapping[str, Any], *, has_all_scorers: bool = True) -> dict[str, str]:
@@ -46,11 +53,20 @@ def _scorer_texts(name: str, scorer: Mapping[str, Any]) -> Iterator[tuple[str, s
     """Yields a scorer's options: its kind with most of them, and apart a judge's model and rubric."""
     options = {key: value for key, value in scorer.items() if key not in ("scorer", *_HASHES) and value is not None}
     kind = str(scorer.get("scorer"))
+    if kind == "match" and scorer.get("at") in _STANDS:
+        yield f"scorer{name}", _match_text(scorer)
+        return
     if kind == "judge":
         of = f" of{name}" if name else ""
         yield f"judge{of}", str(options.pop("model", None))
         yield f"rubric{of}", str(options.pop("rubric", ""))
     yield f"scorer{name}", _listed(kind, options, scorer.get("sha256"))
+
+
+def _match_text(scorer: Mapping[str, Any]) -> str:
+    expected = " or ".join(map(str, scorer.get("expected") or ()))
+    how = "to the last character" if scorer.get("exact") else "case, spaces and punctuation at the ends ignored"
+    return f"match: {_STANDS[scorer['at']]} {expected}; {how}"
 
 
 def _listed(kind: str, options: Mapping[str, Any], digest: object = None) -> str:

@@ -55,11 +55,14 @@ def tell(results: Sequence[RunResult]) -> str:
     """Returns the summary text, which follows the causes: one table for each set of score columns, then each run's
     remarks. A run without any outcome has no row."""
     by_columns: dict[tuple[str, ...], list[Sequence[str]]] = {}
+    # A judge's call that several models need is sent once, and whoever needed it first has its cost.
+    is_judged = any(result.counted.judges for result in results)
+    counts = (*_COLUMNS, *(["of which judges"] if is_judged else []))
     for result in filter(_has_outcome, results):
         columns = result.prepared.benchmark.columns
-        rows = by_columns.setdefault(columns, [("model", *columns, *_COLUMNS)])
+        rows = by_columns.setdefault(columns, [("model", *columns, *counts)])
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
-        rows += [row for pair in result.pairs() for row in _rows(result, pair, place)]
+        rows += [row for pair in result.pairs() for row in _rows(result, pair, place, is_judged=is_judged)]
     parts = [table(rows) for rows in by_columns.values()]
     parts += _compared([result for result in results if result.answered and result.prepared.has_scores])
     for result in results:
@@ -120,11 +123,13 @@ def _cause(result: RunResult) -> str:
     return f"{items} {be} pending: {why(result.end)}; {_how_to_go_on(result)}"
 
 
-def _rows(result: RunResult, pair: Pair, place: str) -> Iterator[tuple[str, ...]]:
+def _rows(result: RunResult, pair: Pair, place: str, *, is_judged: bool) -> Iterator[tuple[str, ...]]:
     """Yields a pair's row; of several, since several models answered, the first has the pair's counts."""
     run, scores, ended = result.prepared, result.counted.scores, result.counted.of(pair)
     numbers = (ended.answered, ended.refused, ended.failures, result.pending_of(pair), ended.cached)
-    counts = (*(f"{number:,}" for number in numbers), _cost_cell(result, pair))
+    judges = result.counted.judges.get(pair)
+    of_judges = ["-" if judges is None else f"${judges:,.4f}"] if is_judged else []
+    counts = (*(f"{number:,}" for number in numbers), _cost_cell(result, pair), *of_judges)
     for row in result.counted.rows.pairs(pair):
         part = scores[run.benchmark.scores_name(run.specification)] if run.has_scores else {"models": {}}
         yield (f"{place}{row}", *run.benchmark.cells(entry_of(part, row)), *counts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,11 @@ class LiveRun:
         self._folder = LiveFolder(run.folder.folder)
         self._next = 0.0
 
-    def turn(self, view: RunView, now: float) -> None:
-        """Carries out new requests, and says how the run is once a second."""
+    def turn(self, view: RunView, now: float, look: Callable[[], RunView]) -> None:
+        """Carries out new requests, and says once a second how the run is. `look` returns it after a change."""
         for name, request in self._folder.requests():
-            self._folder.answer(name, self._carried_out(name, request, view))
-            self._next = 0.0
+            self._folder.answer(name, self._carried_out(name, request, look))
+            self._next, view = 0.0, look()
         if now >= self._next:
             self._next = now + TOLD_EVERY_S
             self._folder.tell(self._state(view))
@@ -50,7 +51,7 @@ class LiveRun:
     def close(self) -> None:
         self._folder.close()
 
-    def _carried_out(self, name: str, request: Any, view: RunView) -> dict[str, Any]:
+    def _carried_out(self, name: str, request: Any, look: Callable[[], RunView]) -> dict[str, Any]:
         from ...wiring.steering import Change
 
         try:
@@ -58,7 +59,7 @@ class LiveRun:
             self._steering.carry_out(change, lambda: self._note(name, change))
         except (NotSteered, LocalFault, msgspec.ValidationError) as error:
             return {"error": " ".join(str(error).split())}
-        return self._state(view)
+        return self._state(look())
 
     def _note(self, name: str, change: Change) -> None:
         folder = self._run.folder

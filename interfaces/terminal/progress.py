@@ -66,7 +66,7 @@ def showing(
         view = look(loop.time() - timer.when())
         painter.show(partial(screen_lines, view), lambda: [plain_line(view)], looked)
         if live is not None:
-            live.turn(view, looked)
+            live.turn(view, looked, progress.view)
         wait()
 
     wait()

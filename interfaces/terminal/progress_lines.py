@@ -20,15 +20,15 @@ _WAITS_SHOWN = 3
 _WORDS = {
     "requests": "the quota of requests",
     "tokens": "the quota of tokens",
-    CONCURRENCY: "a free place",
+    CONCURRENCY: "a free slot (concurrency)",
     "back-off": "the rate that the provider accepts",
     RETRY: "the next attempt",
     LEASE: "another process that asks the same",
     SHARED: "the shared cache",
     "breaker": "the server to come back",
-    CPU: "our own CPU",
+    CPU: "this machine's CPU",
     POLITENESS: "pauses between pages of a host",
-    "paused": "`millstream ctl DIR resume`",
+    "budget": "--max-cost: the rest is reserved for calls in flight",
 }
 
 
@@ -42,6 +42,7 @@ def plain_line(view: RunView) -> str:
         *_money(view),
         *([", ".join(_scores(view))] if view.scores else []),
         *([f"{clock(view.left_s)} left"] if view.left_s is not None and view.done < view.total else []),
+        *(["paused"] if view.is_paused else []),
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
         *_found(view),
         *_troubles(view),
@@ -84,6 +85,8 @@ def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[Pa
     lines += packed(flow, width)
     if not is_last:
         lines += packed([TextPiece(text) for text in _scores(view)], width)
+    if view.is_paused and not is_last:
+        lines += packed([TextPiece("paused: `millstream ctl` resumes it", "strong")], width)
     if view.waits and not is_last:
         waits = [TextPiece(_share(share), "faint") for share in view.waits[1:_WAITS_SHOWN]]
         lines += packed([TextPiece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)

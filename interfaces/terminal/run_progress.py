@@ -55,7 +55,7 @@ class RunView(Struct, frozen=True):
     """A run at one look. `expected` (dollars) and `left_s` are None while nothing is known to compute them from;
     `spent` is in dollars, None if no model has a price. `item` is the word for what is counted, empty: calls; `calls`
     are those that ended. Failed pages are counted apart, since a run goes on without them. `scores`: the mean score of
-    each pair's answers since the start of this process."""
+    each pair's answers since the start of this process. A run that `is_paused` waits for nothing else."""
 
     total: int
     done: int
@@ -76,6 +76,7 @@ class RunView(Struct, frozen=True):
     item: str = ""
     calls: int = 0
     scores: tuple[tuple[str, float], ...] = ()
+    is_paused: bool = False
 
 
 class _Counts:
@@ -168,7 +169,10 @@ class RunProgress:
                 self._look_at_pages(counts, length_s, is_cpu_full)
             else:
                 self._look_at(counts, self._routes.get(model), length_s, is_cpu_full)
-        return self._view(now)
+        kinds = [counts.kinds for counts in self._lanes.values()]
+        self._fresh.append((sum(one["answered"] for one in kinds), sum(one["cached"] for one in kinds)))
+        self._item_looks.append((now, self._calls() if self._items is None else self._items))
+        return self.view()
 
     def _look_at_pages(self, counts: _Counts, length_s: float, is_cpu_full: bool) -> None:
         kinds = counts.kinds
@@ -198,24 +202,26 @@ class RunProgress:
             lease_s=ended.get(LEASE, 0.0),
             shared_s=ended.get(SHARED, 0.0),
         )
-        counts.spans.append(span.waits())
+        # A pause is a person's wish: it tells nothing on what limits the run.
+        counts.spans.append({} if lane.is_paused else span.waits())
 
     def _is_all_ours(self, counts: _Counts) -> bool:
         """Whether a lane without calls in flight works on answers from the cache, so that it waits for nothing but our
         own process. An item of several calls may wait for another lane."""
         return self._items is None and counts.looks[-1][1] > counts.looks[-2][1]
 
-    def _view(self, now: float) -> RunView:
+    def view(self) -> RunView:
+        """Returns the state of the run as of the last look, with what was changed since."""
+        now = self._looked
         kinds = [counts.kinds for counts in self._lanes.values()]
         cached = sum(one["cached"] for one in kinds)
         answered = sum(one["answered"] for one in kinds)
-        self._fresh.append((answered, cached))
-        calls = sum(counts.done for counts in self._lanes.values())
+        calls = self._calls()
         done = calls if self._items is None else self._items
-        self._item_looks.append((now, done))
         elapsed_s = now - self._began
         lanes = tuple(self._lane_view(model, counts) for model, counts in self._lanes.items())
         spent = self._spent()
+        is_paused = any(route.lane.is_paused for route in self._routes.values())
         but_pages = [counts for name, counts in self._lanes.items() if name != WEB]
         return RunView(
             total=self._total,
@@ -227,17 +233,21 @@ class RunProgress:
             cached=cached,
             spent=spent,
             expected=None if spent is None else self._expected(spent, answered, done),
-            left_s=self._left_s(done, now),
+            left_s=None if is_paused else self._left_s(done, now),
             failures=sum((counts.failures for counts in but_pages), Counter()),
             retries=sum((counts.retries for counts in but_pages), Counter()),
             throttles=sum(one["throttled"] + one["cut"] for one in kinds),
-            waits=shares(span for counts in self._lanes.values() for span in counts.spans),
+            waits=() if is_paused else shares(span for counts in self._lanes.values() for span in counts.spans),
             lanes=lanes,
             page_failures=dict(self._lanes[WEB].failures) if WEB in self._lanes else {},
             item=self._item,
             calls=calls,
             scores=tuple((str(pair), total / count) for pair, (total, count) in self._scores.items()),
+            is_paused=is_paused,
         )
+
+    def _calls(self) -> int:
+        return sum(counts.done for counts in self._lanes.values())
 
     def _lane_view(self, model: str, counts: _Counts) -> LaneView:
         route = self._routes.get(model)
@@ -248,7 +258,7 @@ class RunProgress:
             rate_of(counts.looks),
             counts.in_flight,
             0 if route is None else route.lane.concurrency,
-            shares(counts.spans),
+            () if route is not None and route.lane.is_paused else shares(counts.spans),
             "" if stop is None else stop.reason,
             () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
             ("", 0.0) if route is None or stop is not None else route.lane.found,
@@ -269,7 +279,7 @@ class RunProgress:
         if not fresh + stored:
             fresh, stored = answered_now, cached_now
         fresh_share = fresh / max(1, fresh + stored)
-        calls = sum(counts.done for counts in self._lanes.values())
+        calls = self._calls()
         each = (spent - self._spent_before) / answered if answered else 0.0
         return spent + left * (calls / done) * fresh_share * each
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from ...bench.evaluation.page.reporting import PAGE
 from ...bench.load.folder import CALLS, LOAD
 from ...engine.fault import LocalFault
 from ...engine.folder_file import read_whole
@@ -74,7 +75,8 @@ class RunFolders:
             row.update(state or {})
         elif state is not None and row["state"] != "ended":
             row.update(state="silent", silent_s=state["silent_s"], line=state.get("line", ""))
-        return {"kind": "run", **row}
+        report = path / PAGE
+        return {"kind": "run", **row, "report": str(report) if report.is_file() else None}
 
     def _once(self, path: Path, name: str, read: Callable[[Path], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Returns what was read in a folder, anew if the file has changed."""
@@ -146,7 +148,7 @@ def _run_row(path: Path) -> dict[str, Any]:
         row.update(done=done, total=done + sums["pending"] + sums["held"], failed=failed, cached=sums["cached"])
         row.update(spent=sum(costs) if costs else None)
         if row["state"] == "ended" and sums["pending"]:
-            row["state"] = "stopped"
+            row.update(state="stopped", stopped=next(iter(manifest.get("stops") or ()), None))
     return row
 
 

@@ -30,7 +30,11 @@ const whole = (number) => number.toLocaleString("en");
 const dollars = (number) => (number == null ? "–" : `$${number.toFixed(number < 1 ? 4 : 2)}`);
 const rate = (number) => (number == null ? "–" : number >= 100 ? whole(Math.round(number)) : number.toPrecision(2));
 const SAID = { begun: "not running", stopped: "ended early", silent: "killed or standing still" };
-const stateText = (run) => SAID[run.state] ?? run.state;
+const STOPPED = {
+  budget: "stopped at --max-cost", interrupted: "interrupted", dead_key: "stopped: API key refused", empty_account: "stopped: account empty",
+  patience: "stopped: provider down", rejected: "stopped: calls rejected", redirect: "stopped: redirected", truncated: "stopped: answers cut off",
+};
+const stateText = (run) => (run.state === "stopped" && STOPPED[run.stopped]) || (SAID[run.state] ?? run.state);
 const isSending = (run) => ["running", "paused", "ending"].includes(run.state) && run.kind === "run";
 
 const when = (text) => (text ?? "").replace("T", " ").replace("+00:00", " UTC");
@@ -125,7 +129,7 @@ function showList() {
     if (body.children[at] !== row.line && !row.line.contains(document.activeElement)) body.insertBefore(row.line, body.children[at] ?? null);
   });
   const going = runs.filter(isSending).length;
-  setText(byId("summary"), runs.length ? `${whole(runs.length)} runs, ${whole(going)} of them sending.` : "There is no run below the folders that this page was given.");
+  setText(byId("summary"), runs.length ? `${whole(runs.length)} ${runs.length === 1 ? "run" : "runs"}, ${going ? whole(going) : "none"} active.` : "There is no run below the folders that this page was given.");
 }
 
 // Where two runs differ most stands first.
@@ -158,7 +162,7 @@ function steerFor(panel) {
     said.textContent = "asking …";
     try {
       const state = await ask("/steer", { run: panel.name, action, ...fields });
-      said.textContent = state.state === "ended" ? "It has ended." : `It is ${state.state}: ${state.line}`;
+      said.textContent = { paused: "Paused.", ended: "It has ended.", ending: "It is ending: calls in flight are finished." }[state.state] ?? `Running: ${state.line}`;
       refresh();
     } catch (error) {
       said.textContent = error.message;
@@ -217,7 +221,7 @@ function showPanel(panel, run) {
   setState(panel.state, run);
   setProgress(panel.bar, run);
   panel.steer.hidden = !sends;
-  setText(panel.pause, run.state === "paused" ? "Go on" : "Pause");
+  setText(panel.pause, run.state === "paused" ? "Resume" : "Pause");
   setFact(panel, "What", [run.benchmark, (run.models ?? []).join(", ")].filter(Boolean).join(": "));
   setFact(panel, "Done", doneText(run) + (run.cached ? `, ${whole(run.cached)} from the cache` : ""));
   setFact(panel, "Rate", sends ? `${rate(run.per_s)} a second, ${rate(run.average_per_s)} on average, ${whole(run.in_flight)} in flight` : "");
@@ -227,6 +231,7 @@ function showPanel(panel, run) {
   setFact(panel, "Waits for", (run.waits ?? []).join(", "));
   setFact(panel, "Failed", sends ? counts(run.failures) : run.failed ? whole(run.failed) : "");
   setFact(panel, "Repeated", counts(run.retries));
+  setFact(panel, "Report", run.report ?? "");
   setFact(panel, "Started", when(run.started));
   setFact(panel, "Ended", when(run.ended));
   setFact(panel, "As it says", !sends && run.line ? run.line : "");
@@ -457,7 +462,7 @@ function show() {
   showLabelling(labelsOf());
   byId("list").hidden = names.length > 0 || labelsOf() !== null;
   byId("one").hidden = names.length === 0;
-  setText(byId("title"), labelsOf() !== null ? `Labels: ${labelsOf()}` : names.length === 0 ? "Runs" : names.length === 1 ? "A run" : "Two runs");
+  setText(byId("title"), labelsOf() !== null ? `Labels: ${labelsOf()}` : names.length === 0 ? "Runs" : names.join(" and "));
   document.title = names.length ? `${names.join(" and ")} – Millstream` : "Millstream runs";
   if (names.length === 0) showList();
   for (const [name, panel] of panels) {

@@ -69,14 +69,18 @@ def test_a_paused_run_sends_nothing_until_it_is_resumed_and_then_ends_whole(prov
     process = begun(home, provider)
     paused = ctl(home, "pause", "--json")
     assert paused.code == 0, paused.err
-    assert json.loads(paused.out)["state"] == "paused"
+    state = json.loads(paused.out)
+    # As it is after the change, not as it was seen last.
+    assert (state["state"], state["left_s"], state["waits"]) == ("paused", None, [])
+    assert "| paused" in state["line"] and "left" not in state["line"]
     until(lambda: (state_of(home / "run") or {})["in_flight"] == 0)
     before = provider.calls()
     time.sleep(0.8)
     assert provider.calls() == before < PROMPTS and process.poll() is None
-    assert "waiting for `millstream ctl DIR resume`" in (state_of(home / "run") or {})["line"]
+    assert "| paused" in (state_of(home / "run") or {})["line"]
     provider.set_faults()
     assert json.loads(ctl(home, "resume", "--json").out)["state"] == "running"
+    assert "paused" not in (state_of(home / "run") or {"line": ""})["line"]
     assert finish(process).code == 0
     assert provider.calls() == len(set(ids_of(home / "run"))) == PROMPTS
     assert [each["action"] for each in manifest(home)["steered"]] == ["pause", "resume"]
@@ -87,7 +91,8 @@ def test_calls_in_flight_follow_the_new_number_up_and_down(provider: Provider, h
     process = begun(home, provider)
     assert manifest(home)["in_flight_max"] == 2
     provider.set_faults("slow_body=0.5")
-    assert ctl(home, "set", "--concurrency", "9").code == 0
+    widened = json.loads(ctl(home, "set", "--concurrency", "9", "--json").out)
+    assert widened["concurrency"] == 9 == widened["lanes"][0]["concurrency"]
     # A kill may find so many in flight from now on.
     assert manifest(home)["in_flight_max"] == 9
     until(lambda: (state_of(home / "run") or {})["in_flight"] > 6)

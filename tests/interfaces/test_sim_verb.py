@@ -31,6 +31,11 @@ def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def address_in(line: str) -> str:
+    """The address in the first line that `sim` prints."""
+    return line.removeprefix("simulated provider, listening at ").partition(";")[0]
+
+
 def first_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
@@ -48,17 +53,17 @@ def test_one_line_says_where_it_is_and_how_to_reach_it(tmp_path: Path) -> None:
     line = first_line(process)
     process.send_signal(signal.SIGTERM)
     done = finish(process)
-    base_url = line.rpartition(" ")[2]
+    base_url = address_in(line)
     assert base_url.startswith("http://127.0.0.1:") and base_url.endswith("/v1")
     told = f"millstream run {BUILT_IN[0]} --model sim/open --out DIR --base-url"
-    assert line == f"simulated provider at {base_url}: {told} {base_url}"
+    assert line == f"simulated provider, listening at {base_url}; try: {told} {base_url}; Ctrl-C stops it"
     assert done == Done(0, "", "simulated provider stopped\n")
 
 
 def test_it_answers_as_the_model_that_is_asked_for(tmp_path: Path) -> None:
     process = started(tmp_path)
     try:
-        base_url = first_line(process).rpartition(" ")[2]
+        base_url = address_in(first_line(process))
         body = json.dumps({"model": "open", "messages": [{"role": "user", "content": "Good morning."}]}).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{base_url}/chat/completions", body, headers)
@@ -158,7 +163,7 @@ def test_with_web_three_more_lines_lead_searches_and_pages_there(tmp_path: Path)
     port_file = tmp_path / "web.port"
     process = started(tmp_path, "--web", "--web-port-file", str(port_file), "--pages", "120", "--trouble-share", "0")
     try:
-        base_url = first_line(process).rpartition(" ")[2]
+        base_url = address_in(first_line(process))
         told = [first_line(process) for _ in range(4)]
         address = f"http://127.0.0.1:{port_file.read_text().strip()}"
         assert told[0] == f"simulated web of 120 pages on 40 hosts, and its search engine, at {address}:"

@@ -41,7 +41,7 @@ class Rescoring(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """What readers of the scores must know."""
-        return f"scored again on {self.at[:10]} by {self.file}; {self.scores} has the scores of before"
+        return f"scored again on {self.at[:10]} by {self.file}; the earlier scores are in {self.scores}"
 
 
 def rescorings_in(manifest: Mapping[str, Any] | None) -> list[Rescoring]:

@@ -15,7 +15,8 @@ from .served_rows import ONE_ROW_EACH, ServedRows
 
 class RunCounts(Struct, frozen=True):
     """What a run's journals hold: how each pair's items ended, and the scores. `remarks` are a benchmark's own
-    sentences, `details` the same for programs; `rows` are those of its scores.
+    sentences, `details` the same for programs; `rows` are those of its scores; `judges`: the dollars of judging each
+    pair's answers, a part of its cost.
 
     `unmeasured` has a sentence with the reason for each thing that could not be measured, such as a model without
     answers. If there is one, the exit code is 3, or 4 while work is pending.
@@ -27,6 +28,7 @@ class RunCounts(Struct, frozen=True):
     details: Mapping[str, Any] = MappingProxyType({})
     unmeasured: tuple[str, ...] = ()
     rows: ServedRows = ONE_ROW_EACH
+    judges: Mapping[Pair, float] = MappingProxyType({})
 
     def of(self, pair: Pair) -> PairCounts:
         return self.ended.get(pair) or PairCounts()

@@ -89,7 +89,7 @@ def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunCompari
     )
     note = (
         "Paired over the items that both runs have a score for. A difference has a p only where the runs differ in "
-        "exactly one option: with more, it is the effect of no single one. Holm adjusts over the models of two runs."
+        "exactly one option: with several, it can’t be put down to one. Holm adjusts over the models of two runs."
     )
     return Table(f"{benchmark.name}-runs-compared", "Differences between runs", note, columns, tuple(rows))
 

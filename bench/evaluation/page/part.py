@@ -277,8 +277,8 @@ def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapp
     return table_of(
         f"{benchmark.name}-answers",
         "Answers and their cost",
-        f"What failed for good: millstream retry asks these {benchmark.unit}s again. Tokens are those of calls that "
-        "were sent; answers of the cache cost nothing.",
+        "`millstream retry` asks again what failed for good. Tokens are those of calls that were sent; answers of the "
+        "cache cost nothing. A judge’s call that several models need is sent once; the first has its cost.",
         (
             (_in_run(pair, names[run.path]), run.counted.of(pair), run.counted.judging.get(pair))
             for run in runs

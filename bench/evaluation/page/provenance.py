@@ -63,7 +63,7 @@ def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> I
     yield "Ended", str(manifest.get("ended") or "not yet")
     yield "Specification", str(manifest.get("specification_hash") or "no hash noted")
     for each in rescorings_in(manifest):
-        yield "Scored again", f"{each.at[:10]} by {each.file}; the scores of before: {each.scores}"
+        yield "Scored again", f"{each.at[:10]} by {each.file}; the earlier scores: {each.scores}"
     if manifest.get("snapshot"):
         yield "Snapshot", str(manifest["snapshot"])
     versions = manifest.get("versions") or {}

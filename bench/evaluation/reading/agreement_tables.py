@@ -50,8 +50,8 @@ def _agreed(agreement: Agreement | StratifiedAgreement) -> Row:
 
 _AGREEMENT = (*_with_interval("share", "Agree", "share"), *_with_interval("kappa", "Kappa", "correlation"))
 _KAPPA_INTERVAL = (
-    "“From” and “To” are the ends of a 95% interval: the exact one, put on kappa’s scale for kappa. It takes answers "
-    "as independent. "
+    "“From” and “To” are the ends of a 95% interval: the exact one, put on kappa’s scale for kappa. It "
+    "assumes independent answers. "
 )
 
 # People

@@ -219,7 +219,8 @@ def _conclude(
     try:
         if prepared.has_scores:
             write_scores(folder.folder, result.counted.scores)
-        end_run(folder, end, counts=counts_of(result))
+        stops = list(dict.fromkeys(stop.reason for stop in end.stops))
+        end_run(folder, end, counts=counts_of(result), stops=stops)
     except LocalFault as fault:
         end.fault = end.fault or fault
     result.seconds = time.monotonic() - began

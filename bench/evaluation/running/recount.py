@@ -119,6 +119,7 @@ def _counts_of(run: PreparedRun, folder: RunFolder, counted: StepTotals, tally: 
         details=details,
         unmeasured=(*part["unmeasured"], *rows.unmeasured),
         rows=rows,
+        judges={pair: judging.cost for pair, judging in counted.judging.items() if judging.cost is not None},
     )
 
 

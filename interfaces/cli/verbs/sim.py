@@ -168,7 +168,8 @@ def _provider_text(provider: ModelProvider) -> str:
 
     is_default = provider.port == SIM_PORT and provider.options.host == "127.0.0.1"
     where = "" if is_default else f" --base-url {provider.base_url}"
-    return f"simulated provider at {provider.base_url}: millstream run {BUILT_IN[0]} --model sim/open --out DIR{where}"
+    attempt = f"millstream run {BUILT_IN[0]} --model sim/open --out DIR{where}"
+    return f"simulated provider, listening at {provider.base_url}; try: {attempt}; Ctrl-C stops it"
 
 
 def _web_text(web: SimulatedWeb, provider: ModelProvider) -> str:

@@ -53,7 +53,7 @@ def test_a_lane_at_its_token_quota_waits_for_tokens(tmp_path: Path) -> None:
 def test_a_slow_provider_behind_full_slots_is_waiting_for_concurrency(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, concurrency=2), 40, ScriptedProvider(latency_s=1.0))
     reason, share = waited_for(written[1][1])
-    assert reason == "a free place" and share > 95
+    assert reason == "a free slot (concurrency)" and share > 95
 
 
 def test_a_pause_is_told_while_it_lasts(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_waits_for_another_processs_answers_are_told_before_our_own_cpu() -> Non
 
 def test_a_process_that_has_used_up_its_core_waits_for_the_cpu(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, concurrency=2), 200, cpu=lambda loop: 0.97 * loop.time())
-    assert waited_for(written[0][1]) == ("our own CPU", 100)
+    assert waited_for(written[0][1]) == ("this machine's CPU", 100)
 
 
 def test_a_run_that_lives_on_its_cache_waits_for_the_cpu(tmp_path: Path) -> None:
