@@ -6,7 +6,9 @@ Knows no benchmark.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from html import unescape
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -16,6 +18,8 @@ from .escaping import in_html
 from .html_tables import table_html
 from .labels import one_line
 from .table import MODEL, Column, Table
+
+_AGAIN = "This report again"
 
 
 class AnswerStatus(Struct, frozen=True):
@@ -153,8 +157,14 @@ def folded(title: str, body: str) -> str:
     return f'<details class="data"><summary>{in_html(title)}</summary>{body}</details>'
 
 
+def command_in(page: str) -> list[str]:
+    """Returns the words of the command that makes a page again; none if the page has none."""
+    _, _, rest = page.rpartition(f"<h4>{_AGAIN}</h4><pre>")
+    return shlex.split(unescape(rest.partition("</pre>")[0]))
+
+
 def origins_html(origins: Iterable[RunOrigin], command: str) -> str:
-    return "".join(map(_origin, origins)) + _command("This report again", command)
+    return "".join(map(_origin, origins)) + _command(_AGAIN, command)
 
 
 def _origin(origin: RunOrigin) -> str:

@@ -169,6 +169,26 @@ def _contents(runs: Sequence[BenchmarkFolder], readings: Mapping[str, Any], flag
     return every
 
 
+def stale_beside(run: Path) -> str:
+    """Returns the sentence that the page of several runs beside this one still has its old scores; empty if there is no
+    such page."""
+    from ....report.standings import command_in
+
+    folder = run.absolute().parent
+    try:
+        with open_to_read(folder / PAGE) as file:
+            text = file.read().decode(errors="replace")
+        words = command_in(text) if _OURS.decode() in text[:_HEAD] else []
+    except (OSError, ValueError):  # a page that can't be read has no scores
+        return ""
+    flags = next((at for at, word in enumerate(words) if word.startswith("--")), len(words))
+    names = [Path(word).name for word in words[2:flags]]
+    if run.absolute().name not in names or len(names) < 2:
+        return ""
+    again = command_text("report", *(run.parent / name for name in names), *words[flags:])
+    return f"{run.parent / PAGE} still has the old scores: {again}"
+
+
 @contextmanager
 def unless_unwritable(out: Path) -> Iterator[None]:
     """Runs a block; an OSError in it becomes a LocalFault with a one-line message."""

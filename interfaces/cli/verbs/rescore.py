@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ....bench.evaluation.page.reporting import read, write
+    from ....bench.evaluation.page.reporting import read, stale_beside, write
     from ....bench.task.benchmark import BENCHMARK
     from ....bench.task.rescoring import rescore
     from .resume import manifest_of
@@ -46,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
             f"millstream: {made.changed:,} of {count_text(made.answers, 'answer')} have other scores; before: "
             f"{folder / made.before.scores}, {made.before.records}"
         )
+        if stale := stale_beside(folder):
+            note(f"millstream: {stale}")
     if not options.no_report:
         page = write([read(folder)], folder, has_figures=False).page
         note(f"report: {page}") if options.json else say(f"report: {page}")

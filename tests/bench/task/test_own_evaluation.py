@@ -177,6 +177,21 @@ def test_a_corrected_scorer_reaches_records_scores_report_and_manifest_and_the_o
     assert cli("verify", "run").code == 5
 
 
+def test_a_rescoring_says_that_the_common_report_of_several_runs_has_the_old_scores(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN)
+    for name in ("A", "B", "apart"):
+        assert cli(*asked(provider, "mine.py", "--out", f"three/{name}", "--no-report")).code == 0
+    assert cli("report", "three/A", "three/B", "--combine", "any").code == 0
+    write(tmp_path, PLAIN.replace("SCORE", 'ms.regex("answer to the prompt [0-3]")'))
+    done = cli("rescore", "three/A", "--task", "mine.py")
+    again = "millstream report three/A three/B --combine any"
+    assert f"three/report.html still has the old scores: {again}\n" in done.err
+    assert cli(*again.split()[1:]).code == 0
+    assert "old scores" not in cli("rescore", "three/apart", "--task", "mine.py").err
+
+
 def test_a_rescoring_that_is_killed_before_its_manifest_is_finished_by_the_same_command(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
