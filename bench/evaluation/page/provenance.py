@@ -58,7 +58,9 @@ def _facts(manifest: Mapping[str, Any], settings: Mapping[str, str] | None) -> I
     options = specification.get("options") or {} if settings is None else settings
     for option, value in options.items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else text
+        word, space, name = option.partition(" ")
+        # The name of a variant, a scorer or a judge's rubric stays as it was written.
+        yield f"{word.replace('_', ' ').capitalize()}{space}{name}", "not given" if value in (None, []) else text
     yield "Started", str(manifest.get("started") or "not noted")
     yield "Ended", str(manifest.get("ended") or "not yet")
     yield "Specification", str(manifest.get("specification_hash") or "no hash noted")

@@ -118,3 +118,11 @@ def test_the_options_of_a_run_stand_on_its_page_as_they_were_given(tmp_path: Pat
         ("Limit", "0"),
     ):
         assert f"<dt>{label}</dt><dd>{told}</dd>" in made.body
+
+
+def test_names_of_prompts_and_parameters_stay_as_they_were_written(tmp_path: Path) -> None:
+    run = read_run(tmp_path, {"options": {"prompt A": "x", "prompt b_C": "y", "--set Size_B": 3}})
+    run.scores = {"models": {}}
+    *_, made = general_part(OWN, [run], {}, ()).sections
+    for name in ("<h4>Prompt A</h4>", "<h4>Prompt b_C</h4>", "<dt>--set Size_B</dt>"):
+        assert name in made.body
