@@ -137,7 +137,7 @@ def test_searches_count_against_the_limit_of_cost(tmp_path: Path) -> None:
             async with ms.Engine(settings=limited) as engine:
                 await engine.search("search/brave", "one")
                 await engine.search("search/brave", "two")
-                with pytest.raises(ms.Stopped, match=r"of --max-cost \$0\.0120 is spent"):
+                with pytest.raises(ms.Stopped, match=r"of --max-cost \$0\.0120 had been spent"):
                     await engine.search("search/brave", "three")
 
         asyncio.run(main())

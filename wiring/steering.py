@@ -97,7 +97,8 @@ class Steering:
         if budget.is_exhausted:
             raise NotSteered("its --max-cost is reached and it is ending: resume it with another")
         if change.max_cost < (least := budget.charged + budget.reserved):
-            spent, reserved = f"${budget.charged:.4f} is spent", f"${budget.reserved:.4f} reserved for calls in flight"
+            spent = f"${budget.charged:.4f} is charged (spent, or may still be billed)"
+            reserved = f"${budget.reserved:.4f} reserved for calls in flight"
             raise NotSteered(
                 f"{spent} and {reserved}: the lowest --max-cost is ${least:.4f}, got ${change.max_cost:.4f}"
             )

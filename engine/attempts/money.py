@@ -344,9 +344,12 @@ class CostBudget:
 
 
 def over_budget(what: str, cost: float, budget: CostBudget, option: str = "--max-cost") -> str:
-    """Returns the message that says why the budget forbids to send `what`, and what to do."""
+    """Returns the message that says why the budget forbids to send `what`, and what to do. What it says of spending
+    is as of then: calls in flight cost more."""
     limit, cost = budget.limit or 0.0, cost * budget.overrun
-    message = f"{what} may cost ${cost:.4f}; ${budget.spent - budget.unsure:.4f} of {option} ${limit:.4f} is spent"
+    message = (
+        f"{what} may cost ${cost:.4f}; ${budget.spent - budget.unsure:.4f} of {option} ${limit:.4f} had been spent"
+    )
     if budget.unsure > 5e-5:
         message += f" and ${budget.unsure:.4f} more may have been"
     message += f": raise {option}"

@@ -153,6 +153,9 @@ def _remarks(result: RunResult) -> list[str]:
         lines.append(labels["summary"])
     sweep = len(result.prepared.sweep)
     lines += money_lines(result.end.money, result.prepared.settings.max_cost, shared_by=sweep)
+    if (money := result.end.money) and result.pending and (beside := money.spent - result.cost) >= 5e-5:
+        # The answer of an item whose judge was not asked any more, say.
+        lines.append(f"${beside:,.4f} of it is in no row of the table: it went to what is pending or was asked again")
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs())
     lines += remarks_of("run", result.end, unsure)
     lines += meaning_of(result.exit_code, result.end.signal, has_failures=result.failed > 0)

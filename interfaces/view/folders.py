@@ -146,7 +146,8 @@ def _run_row(path: Path) -> dict[str, Any]:
         done = sums["ok"] + sums["refused"] + failed
         costs = [each["cost"] for each in counts if each.get("cost") is not None]
         row.update(done=done, total=done + sums["pending"] + sums["held"], failed=failed, cached=sums["cached"])
-        row.update(spent=sum(costs) if costs else None)
+        spent = manifest.get("spent")
+        row.update(spent=spent if spent is not None else sum(costs) if costs else None)
         if row["state"] == "ended" and sums["pending"]:
             row.update(state="stopped", stopped=next(iter(manifest.get("stops") or ()), None))
     return row

@@ -220,7 +220,9 @@ def _conclude(
         if prepared.has_scores:
             write_scores(folder.folder, result.counted.scores)
         stops = list(dict.fromkeys(stop.reason for stop in end.stops))
-        end_run(folder, end, counts=counts_of(result), stops=stops)
+        # With a limit, this has what no record shows, such as the judge's calls of an item that is pending.
+        spent = None if end.money is None else end.money.spent
+        end_run(folder, end, counts=counts_of(result), stops=stops, spent=spent)
     except LocalFault as fault:
         end.fault = end.fault or fault
     result.seconds = time.monotonic() - began

@@ -200,7 +200,7 @@ def test_a_budget_without_a_file_has_left_what_nobody_spent_or_reserved() -> Non
     budget.reserve(0.3)
     assert (budget.charged, budget.left) == pytest.approx((0.2, 0.5))
     told = over_budget("a call", 3.0, budget)
-    assert told == "a call may cost $3.0000; $0.2000 of --max-cost $1.0000 is spent: raise --max-cost"
+    assert told == "a call may cost $3.0000; $0.2000 of --max-cost $1.0000 had been spent: raise --max-cost"
 
 
 def test_what_may_have_been_billed_is_paid_for_and_what_was_refused_is_not(tmp_path: Path) -> None:
