@@ -172,3 +172,19 @@ def test_grades_with_the_same_score_are_different_verdicts() -> None:
         Verdict("wrong", 0.0),
         Verdict(None, None),
     ]
+
+
+def test_the_table_of_a_run_shows_the_judges_part_of_a_cost_apart(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "capitals.py").write_text(TASK.format(rows=ROWS, score=GRADED, prompt=PLAIN))
+    prices = "".join(f'"{name}" = {{ input = 10.0, output = 10.0 }}\n' for name in ("sim/open", OWN))
+    (tmp_path / "prices.toml").write_text(f"[prices]\n{prices}")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report", "--no-progress")
+    told = cli("run", "capitals.py", "--model", "sim/open", *where, "--config", "prices.toml").out.splitlines()
+    assert told[0].split("  ")[-1] == "of which judges"
+    whole, judges = (float(cell.removeprefix("$")) for cell in told[1].split()[-2:])
+    lines = lines_of(tmp_path / "run" / "records.jsonl")
+    assert whole == pytest.approx(sum(line["cost"] for line in lines), abs=1e-4)
+    assert judges == pytest.approx(sum(line["cost_judge"] for line in lines), abs=1e-4)
+    assert 0 < judges < whole
