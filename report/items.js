@@ -86,7 +86,17 @@
 
   // What is drawn of an item from those models that are shown.
   const over = (rows, models, at, by, start) => models.reduce((so, model) => (Number.isNaN(rows[model][at]) ? so : by(so, rows[model][at])), start);
-  const apart = (data, models, at) => {
+  // Of several runs, each model is compared with itself: two models of one run differ anyway.
+  function alike(data, models) {
+    if (data.alike?.of === models) return data.alike.groups;
+    const nameOf = (at) => data.models[at].name.slice(data.models[at].folder.length);
+    const groups = [...new Set(models.map(nameOf))].map((name) => models.filter((at) => nameOf(at) === name));
+    const several = groups.filter((group) => group.length > 1);
+    data.alike = { of: models, groups: several.length ? several : [models] };
+    return data.alike.groups;
+  }
+  const apart = (data, models, at) => Math.max(...alike(data, models).map((group) => apartIn(data, group, at)));
+  const apartIn = (data, models, at) => {
     const spread = over(data.score, models, at, Math.max, -Infinity) - over(data.score, models, at, Math.min, Infinity);
     if (spread >= 0) return spread;
     const labels = new Set(models.filter((model) => data.answers[model][at]).map((model) => data.label[model][at]));

@@ -112,6 +112,25 @@ def test_two_tasks_of_one_file_stand_side_by_side(browser: Browser, tmp_path: Pa
         assert watched.complaints == []
 
 
+def test_two_runs_of_two_models_differ_where_one_model_does(browser: Browser, tmp_path: Path) -> None:
+    scores = {"a": {"one": (1, 1), "two": (0, 1)}, "b": {"one": (1, 0), "two": (0, 1)}}
+    for name, models in scores.items():
+        folder = made_run(tmp_path / "runs" / name, 0, models=[f"lab/{model}" for model in models])
+        for model, values in models.items():
+            with (folder / "records.jsonl").open("ab") as file:
+                for item, value in enumerate(values):
+                    line = {"model": f"lab/{model}", "id": str(item), "status": "ok", "score": value}
+                    file.write(sealed(json.dumps(line).encode()))
+    with viewing(tmp_path, "runs") as view:
+        page, _ = opened(browser, view.address)
+        for name in scores:
+            page.get_by_label(f"compare {name}").check()
+        page.get_by_role("button", name="Set two side by side").click()
+        page.locator(".matrix tbody button").first.wait_for()
+        # Of item 0 the two models differ, and no run does.
+        assert page.locator(".matrix tbody .name").all_inner_texts() == ["1", "0"]
+
+
 def test_a_page_without_the_key_shows_no_run(browser: Browser, tmp_path: Path) -> None:
     made_run(tmp_path / "runs" / "first")
     with viewing(tmp_path, "runs") as view:
