@@ -427,7 +427,7 @@
 
     // ---- rows ----
 
-    const scroller = made("div", { className: "table matrix", tabIndex: -1, aria: { role: "region", label: "Items by models" } });
+    const scroller = made("div", { className: "table matrix", tabIndex: 0, aria: { role: "region", label: "Items by models" } });
     const view = made("div", { className: "item", tabIndex: -1 });
     const told = made("p", { className: "sentence", aria: { live: "polite" } });
 
