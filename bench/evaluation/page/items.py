@@ -46,6 +46,8 @@ class RunItems:
         self.groups: list[str] = []
         self.titles: list[str] = []
         self.expected: list[str] = []
+        # Hashes of the items' rows in the data, since two files may give different rows one id; 0: not known.
+        self.row_hashes = array("q")
         self.pairs = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
         self.labels: dict[str, int] = {"": 0}
         self.statuses: dict[str, int] = {_OK: 0}
@@ -101,10 +103,11 @@ class RunItems:
 
     def _begin(self, name: str, line: Any) -> int:
         """Notes an item of which this is the first line, and returns its number."""
-        reader = self.reader
+        reader, row = self.reader, self.reader.row(line)
+        self.row_hashes.append(hash(msgspec.json.encode(row, order="sorted")) if row else 0)
         self.groups.append(visible(reader.group(line)))
         self.titles.append(visible(reader.title(line)))
-        self.expected.append(visible(brief(reader.expected(reader.row(line)), BEGINNING)))
+        self.expected.append(visible(brief(reader.expected(row), BEGINNING)))
         return self.items.setdefault(name, len(self.items))
 
     @cached_property
@@ -125,11 +128,8 @@ class RunItems:
         """Returns the score, the cost and the tokens of each line; NaN: it has none."""
         return np.array(self._parts, np.float64).reshape(-1, 3)
 
-    def records_of(self, name: str) -> Iterator[Any]:
-        """Yields an item's records, answers and failures, read again from the files."""
-        at = self.items.get(name)
-        if at is None:
-            return
+    def records_of(self, at: int) -> Iterator[Any]:
+        """Yields the records of the item of this number, answers and failures, read again from the files."""
         if len(self._by_item) != len(self):
             item = self.whole()[:, 0]
             self._by_item = np.argsort(item, kind="stable")
@@ -155,7 +155,8 @@ class Matrix:
     def __init__(self, runs: Sequence[RunItems], names: Mapping[Path, str]) -> None:
         self.runs = runs
         self.names = names
-        there = dict.fromkeys(name for run in runs for name in run.items)
+        self._numbers = _numbers_of(runs, names)
+        there = dict.fromkeys(name for numbers in self._numbers for name in numbers)
         in_data = dict.fromkeys(name for run in runs for name in run.reader.order() if name in there)
         self.items = {name: at for at, name in enumerate(in_data | there)}
         self.is_in_order = bool(there) and len(in_data) == len(there)
@@ -166,9 +167,9 @@ class Matrix:
             name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.statuses))
         }
         lines, parts, begin = [np.zeros((0, 4), np.int64)], [np.zeros((0, 3))], 0
-        for run in runs:
+        for run, numbers in zip(runs, self._numbers, strict=True):
             item, pair, own_label, own_status, chars, _ = run.whole().T
-            cell = (pair + begin) * len(self.items) + _placed(run.items, self.items)[item]
+            cell = (pair + begin) * len(self.items) + _placed(numbers, self.items)[item]
             own_label = _placed(run.labels, self._labels)[own_label]
             lines.append(np.stack((cell, own_label, _placed(run.statuses, self._statuses)[own_status], chars), 1))
             parts.append(run.parts())
@@ -194,7 +195,9 @@ class Matrix:
 
     def words(self, name: str) -> tuple[str, str]:
         """Returns the title and the group of an item; empty where no run has one."""
-        places = [(run, run.items[name]) for run in self.runs if name in run.items]
+        places = [
+            (run, numbers[name]) for run, numbers in zip(self.runs, self._numbers, strict=True) if name in numbers
+        ]
         titles = (run.titles[at] for run, at in places if run.titles[at])
         return next(titles, ""), next((run.groups[at] for run, at in places if run.groups[at]), "")
 
@@ -211,8 +214,8 @@ class Matrix:
         names = list(self.items)
         groups: dict[str, int] = {}
         titles, expected, group = [""] * len(names), [""] * len(names), [-1] * len(names)
-        for run in self.runs:
-            for name, inner in run.items.items():
+        for run, numbers in zip(self.runs, self._numbers, strict=True):
+            for name, inner in numbers.items():
                 place = self.items[name]
                 titles[place] = titles[place] or brief(run.titles[inner], longest_title)
                 expected[place] = expected[place] or run.expected[inner]
@@ -255,9 +258,9 @@ class Matrix:
         answers: list[dict[str, Any]] = []
         row: Mapping[str, Any] = {}
         expected, at = "", 0
-        for run in self.runs:
+        for run, numbers in zip(self.runs, self._numbers, strict=True):
             of_pair: dict[Pair, list[dict[str, Any]]] = {}
-            for record in run.records_of(name):
+            for record in run.records_of(numbers[name]) if name in numbers else ():
                 row = row or {column: text_of(value) for column, value in run.reader.row(record).items()}
                 expected = expected or run.reader.expected(run.reader.row(record))
                 of_pair.setdefault(record.pair, []).append(run.reader.answer(record))
@@ -275,6 +278,22 @@ class Matrix:
         whole = {"item": name, "prompts": by_variant, "expected": expected, "row": row, "models": answers}
         images = {text: url for run in self.runs for text, url in run.images.items()}
         return {key: _shown(value, longest, images) if key != "item" else value for key, value in whole.items()}
+
+
+def _numbers_of(runs: Sequence[RunItems], names: Mapping[Path, str]) -> list[dict[str, int]]:
+    """Returns for each run the numbers of its items by their names on the page. One whose row is not that of an earlier
+    run's item of this name is another item, and has the name of its run too."""
+    rows: dict[str, int] = {}
+    every = []
+    for run in runs:
+        numbers = {}
+        for name, at in run.items.items():
+            row = run.row_hashes[at]
+            first = rows[name] = rows.get(name) or row
+            is_same = row in (0, first)
+            numbers[name if is_same else f"{name} ({names.get(run.path, run.path.name)})"] = at
+        every.append(numbers)
+    return every
 
 
 def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:

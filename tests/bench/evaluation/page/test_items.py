@@ -105,6 +105,17 @@ def test_an_item_of_several_runs_has_the_models_of_each(tmp_path: Path) -> None:
     )
 
 
+def test_rows_of_two_runs_that_have_one_id_are_two_items(tmp_path: Path) -> None:
+    one = write_records(tmp_path / "a", [answer("q", ONE, "A"), answer("r", ONE, "A")])
+    two = write_records(tmp_path / "b", [answer("q", ONE, "B", row={"answer": "4"}), answer("r", ONE, "B")])
+    made = matrix(one, two)
+    assert made.columns()["items"] == ["q", "r", "q (b)"]
+    assert [each["model"] for each in made.details("q")["models"]] == [0]
+    other = made.details("q (b)")
+    assert other["expected"] == "4" and [each["model"] for each in other["models"]] == [1]
+    assert [each["model"] for each in made.details("r")["models"]] == [0, 1]
+
+
 SCORERS = {
     "match": ({"scorer": "match", "expected": ["{a}", "{b}"]}, "Paris or Lyon"),
     "choice": ({"scorer": "choice", "expected": "{right}", "letters": "ABCD", "options": "{options}"}, "B. Rome"),
