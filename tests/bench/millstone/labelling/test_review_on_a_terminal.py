@@ -40,7 +40,7 @@ def labels_in(folder: Path, rater: str = "ann") -> list[str | None]:
 def test_a_person_labels_at_the_terminal_and_is_told_the_agreement(folder: Path, tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "--sample", "6") as person:
         first = person.await_prompt()
-        assert "1 of 6 (0 labelled): " in first and "\r\n| position <<" in first
+        assert "1 of 6 (0 labelled); " in first and "\r\n| position <<" in first
         assert "You must" in first or "Choose" in first or "Output" in first, "the question says what A and B mean"
         for text in ("A", "b", "o", "U", "S"):
             person.type(text)
@@ -63,8 +63,8 @@ def test_every_label_outlasts_a_kill_and_the_next_start_goes_on(folder: Path, tm
         person.process.wait(timeout=30)
         assert person.is_as_it_was()
     with at_a_terminal(tmp_path) as person:
-        assert "4 of 8 (3 labelled): " in person.await_prompt()
-        assert "3 of 8 (2 labelled): " in person.type("U")
+        assert "4 of 8 (3 labelled); " in person.await_prompt()
+        assert "3 of 8 (2 labelled); " in person.type("U")
         person.leave()
     assert labels_in(folder) == ["A", "B"]
 
