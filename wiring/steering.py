@@ -7,6 +7,7 @@ function that is passed in, before it holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
@@ -100,7 +101,8 @@ class Steering:
             spent = f"${budget.charged:.4f} is charged (spent, or may still be billed)"
             reserved = f"${budget.reserved:.4f} reserved for calls in flight"
             raise NotSteered(
-                f"{spent} and {reserved}: the lowest --max-cost is ${least:.4f}, got ${change.max_cost:.4f}"
+                f"{spent} and {reserved}: the lowest --max-cost is ${ceil(1e4 * least) / 1e4:.4f}, got "
+                f"${change.max_cost:.4f}"
             )
 
     def _open(self, route: Route) -> None:
