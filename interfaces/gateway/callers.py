@@ -29,14 +29,14 @@ FOLDER = "gateway"
 class Caller:
     """One caller of the gateway, who pays for its calls within its quota and budget, if any. `folder` holds their
     files, beside the cache; `reckons_worst`: a call's highest cost must be known, as some caller has a budget.
-    `in_flight`, `spent` (dollars) and `tokens` (by direction) count attempts at this caller's expense."""
+    `in_flight`, `spent` (dollars) and `tokens` (by direction and model) count attempts at this caller's expense."""
 
     def __init__(self, settings: CallerSettings, folder: Path, *, reckons_worst: bool = False) -> None:
         self.settings = settings
         self.reckons_worst = reckons_worst
         self.in_flight = 0
         self.spent = 0.0
-        self.tokens: Counter[str] = Counter()
+        self.tokens: Counter[tuple[str, str]] = Counter()
         self.budget: CostBudget | None = None
         self._quota = Quota(settings.rpm, settings.tpm)
         self._ledger: Ledger | None = None
@@ -119,8 +119,8 @@ class Caller:
 
     def note_answer(self, outcome: Outcome) -> None:
         if outcome.reply is not None and (usage := outcome.reply.usage) is not None:
-            self.tokens["input"] += usage.input or 0
-            self.tokens["output"] += usage.output or 0
+            self.tokens["input", outcome.call.model] += usage.input or 0
+            self.tokens["output", outcome.call.model] += usage.output or 0
 
     # Who waits
 

@@ -44,8 +44,8 @@ class _Durations:
 
 
 class Metrics(Collector):
-    """Counts since the gateway began. The public attributes are for the summary at its end; `unpriced` are calls
-    that were sent and whose price is not known."""
+    """Counts since the gateway began. The public attributes are for the summary at its end and for its page; `unpriced`
+    are calls that were sent and whose price is not known, `sent_to` and `cost_of` count calls and dollars by model."""
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class Metrics(Collector):
         self.failed = 0
         self.sent = 0
         self.unpriced = 0
+        self.sent_to: Counter[str] = Counter()
+        self.cost_of: dict[str, float] = {}
         self._under_way = under_way
         self._routes = routes
         self._callers = callers
@@ -91,6 +93,10 @@ class Metrics(Collector):
             durations = self._durations[dialect, cached] = _Durations()
         durations.add(seconds)
 
+    def tokens_of(self, model: str, direction: str) -> int:
+        """Returns the tokens of the calls that were sent to a model, `input` or `output`."""
+        return sum(caller.tokens[direction, model] for caller in self._callers.values())
+
     def page(self) -> tuple[bytes, str]:
         return generate_latest(self._registry), MEDIA_TYPE
 
@@ -99,9 +105,10 @@ class Metrics(Collector):
         yield _counter("refused", "Requests that got past no guard", ("status",), self._refused)
         yield self._histogram()
         callers = self._callers
-        tokens: dict[_Labels, float] = {
-            (direction, name): count for name, caller in callers.items() for direction, count in caller.tokens.items()
-        }
+        tokens: Counter[_Labels] = Counter()
+        for name, caller in callers.items():
+            for (direction, _), count in caller.tokens.items():
+                tokens[direction, name] += count
         yield _counter("tokens", "Tokens of calls that were sent", ("direction", "caller"), tokens)
         # At the expense of who pays, even if another caller gets the answer.
         cost: dict[_Labels, float] = {(name,): caller.spent for name, caller in callers.items() if caller.spent}
@@ -141,9 +148,12 @@ class Metrics(Collector):
         if event.kind == "waited":
             labels = (self._name(event.lane), event.detail)
             self._waits[labels] = self._waits.get(labels, 0.0) + event.value
-        elif event.kind not in ("spent", "cached"):
+        elif event.kind == "spent":
+            self.cost_of[event.lane] = self.cost_of.get(event.lane, 0.0) + event.value
+        elif event.kind != "cached":
             if event.kind == "sent":
                 self.sent += 1
+                self.sent_to[event.lane] += 1
                 route = self._routes.get(event.lane)
                 self.unpriced += route is not None and route.price is None
             self._calls[self._name(event.lane), event.kind] += 1

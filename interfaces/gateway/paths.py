@@ -36,6 +36,7 @@ OFFERED = (
     "POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/MODEL:generateContent, GET /v1/models, "
     "/health, /metrics and / (a page for browsers)"
 )
+_NO_EMBEDDINGS = "this gateway passes on calls that ask for text: send embeddings to the provider itself"
 ASKED: Mapping[str, str] = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 _ROOTS = r"(?:/openai/v1|/openai|/v1)?"
 _ASK = re.compile(rf"{_ROOTS}/(chat/completions|responses|messages)")
@@ -66,7 +67,8 @@ def read_path(method: str, target: str, headers: Mapping[str, list[str]]) -> Req
     path = target.partition("?")[0]
     way = _way_of(method, target, headers)
     if way is None:
-        problem = Problem(404, "not_found", f"there is no {path[:200]}; there are {OFFERED}")
+        hint = _NO_EMBEDDINGS if path.endswith("/embeddings") else f"there are {OFFERED}"
+        problem = Problem(404, "not_found", f"there is no {path[:200]}; {hint}")
         return RequestPath("ask", dialect_of(path, headers), problem=problem)
     if (way.kind == "ask") == (method == "POST"):
         return way

@@ -51,8 +51,8 @@ class GatewayState(Struct, eq=False):
     """What all requests to one gateway share. `callers` are by name; `rules` are set once the port is known; `name`
     begins the id of every answer. A body may take `body_s` seconds to arrive, and a silent stream gets a comment
     every `ping_s` seconds. `under_way`: requests that wait for their answer (`is_idle`: there are none); `count`:
-    all requests so far; `is_draining`: no new request begins. `status_page` returns the page for a browser; `log` gets
-    a line a request."""
+    all requests so far; `is_draining`: no new request begins. `status_page` returns the page for a browser; `log` notes
+    each request."""
 
     dispatch: Dispatch
     parser: RequestParser
@@ -63,7 +63,7 @@ class GatewayState(Struct, eq=False):
     is_idle: asyncio.Event
     name: str
     status_page: Callable[[], bytes]
-    log: RequestLog | None = None
+    log: RequestLog
     body_s: float = BODY_S
     ping_s: float = PING_S
     is_draining: bool = False
@@ -239,9 +239,8 @@ class RequestHandler(Struct, eq=False):
             state.dispatch.end(group, is_answered=bool(self._outcomes))
         seconds = time.perf_counter() - self._began
         state.metrics.answered(self._way.dialect, self._caller, self._status, self._outcomes, seconds)
-        if state.log is not None:
-            model = self._way.model if group is None else group.asked.model
-            state.log.ended(model, self._status, seconds, self._outcomes, self._problem)
+        model = self._way.model if group is None else group.asked.model
+        state.log.ended(model, self._status, seconds, self._outcomes, self._problem)
         # A reference cycle with its waiters: a long body must not stay until the garbage collector runs.
         self._group, self._outcomes = None, ()
         state.under_way -= 1
@@ -281,8 +280,7 @@ def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | R
 def _refused(
     state: GatewayState, request: HttpRequest, way: RequestPath, problem: Problem, number: str
 ) -> HttpResponse:
-    if state.log is not None:
-        state.log.refused(request.seen.method, request.seen.target.partition("?")[0], problem)
+    state.log.refused(request.seen.method, request.seen.target.partition("?")[0], problem)
     return refusal(problem, DIALECTS[way.dialect], way.dialect, number)
 
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from ...configuration.errors import UsageError
 from ...configuration.gateway_settings import ANYONE, CallerSettings, GatewaySettings
 from ...engine.folder_file import write_whole
 from ...engine.scheduler import Scheduler
-from ...format import cost_of_calls
+from ...engine.version import VERSION
+from ...format import cost_of_calls, dollars, rough_time
 from ...providers.table import PROVIDERS
 from ...wiring import ConfigurationError, Settings, access_to
 from ...wiring.engine import Engine
@@ -35,7 +37,7 @@ from .offered_models import is_loopback, models_for, unreached
 from .request_handler import GatewayState, begin_request, failed_request
 from .request_log import RequestLog
 from .request_parser import RequestParser
-from .status_page import status_page
+from .status_page import PageTable, status_page
 from .trials import TrialCounter
 
 # A shorter token could be guessed.
@@ -80,6 +82,7 @@ class RunningGateway:
         self.engine = Engine(settings=settings)
         self.callers: dict[str, Caller] = {}
         self._gateway = gateway
+        self._began = datetime.now().astimezone()
         self._open = contextlib.AsyncExitStack()
 
     @property
@@ -131,13 +134,13 @@ class RunningGateway:
             models_for=lambda caller: models_for(caller, gateway, settings, unset),
             rules=self._rules,
             is_idle=asyncio.Event(),
-            log=None if self.place.log is None else RequestLog(self.place.log),
+            log=RequestLog(self.place.log),
             status_page=self._status_page,
             name=f"req_{os.urandom(6).hex()}",
         )
 
     def _status_page(self) -> bytes:
-        now, metrics = asyncio.get_running_loop().time(), self.metrics
+        metrics, log = self.metrics, self.state.log
         counts = {
             "requests": metrics.requests,
             "answered": metrics.requests - metrics.failed,
@@ -146,17 +149,36 @@ class RunningGateway:
             "waiting": self.state.under_way,
             "calls sent": metrics.sent,
         }
-        routes = self.engine.scheduler.routes.lasting.items()
-        lanes = [
+        lasted = rough_time((datetime.now().astimezone() - self._began).total_seconds())
+        began = f"Version {VERSION}, running for {lasted}, since {self._began:%Y-%m-%d %H:%M:%S %Z}."
+        cost = cost_of_calls(self.engine.budget.own, metrics.sent, metrics.unpriced)
+        requests = ("time", "model or path", "status", "duration", "result")
+        tables = (
+            self._model_table(),
+            PageTable("Last requests", requests, [one.cells() for one in log.last], "" if log.last else "None yet."),
+            PageTable("Last requests without an answer", requests, [one.cells() for one in log.failed]),
+        )
+        return status_page(began, counts, cost, tables)
+
+    def _model_table(self) -> PageTable:
+        """Returns the table of all models that were asked."""
+        now, metrics = asyncio.get_running_loop().time(), self.metrics
+        heads = ("model", "calls sent", "input tokens", "output tokens", "cost", "in flight", "last minute", "state")
+        rows: list[tuple[str | int, ...]] = [
             (
                 model,
+                metrics.sent_to[model],
+                metrics.tokens_of(model, "input"),
+                metrics.tokens_of(model, "output"),
+                "no price" if route.price is None else dollars(metrics.cost_of.get(model, 0.0)),
                 route.lane.in_flight,
                 route.lane.used(now)[0],
-                "sending" if (stop := route.lane.stopped) is None else f"stopped: {stop.reason}",
+                "sends" if (stop := route.lane.stopped) is None else f"stopped: {stop.detail}",
             )
-            for model, route in routes
+            for model, route in self.engine.scheduler.routes.lasting.items()
         ]
-        return status_page(counts, cost_of_calls(self.engine.budget.own, metrics.sent, metrics.unpriced), lanes)
+        note = "The last minute counts the requests of all programs that share the model's quota."
+        return PageTable("Models", heads, rows, note if rows else "No model was asked yet.")
 
     def summary(self) -> dict[str, Any]:
         metrics, routes, budget = self.metrics, self.engine.scheduler.routes.lasting, self.engine.budget

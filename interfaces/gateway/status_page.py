@@ -1,11 +1,12 @@
-"""The gateway's page for a browser: its counts and its lanes, as they are now. Pure: numbers in, HTML out.
+"""The gateway's page for a browser: its counts, models and last requests, as they are now. Pure: facts in, HTML out.
 
 Holds no script, no address and no token. The browser asks for it again every few seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ...report.escaping import in_html
 
@@ -16,40 +17,48 @@ _PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta http-equiv="refresh" content="{again}"><meta name="viewport" content="width=device-width">
 <style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }}
-table {{ border-collapse: collapse; margin: 1rem 0 }}
-th, td {{ padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid #8884 }}
-th:first-child, td:first-child, td.text {{ text-align: left }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }}
+h2 {{ font-size: 1.15rem; margin: 2rem 0 0 }}
+div {{ overflow-x: auto }}
+table {{ border-collapse: collapse; margin: .5rem 0 }}
+th, td {{ padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: bottom; border-bottom: 1px solid #8884 }}
+.number {{ text-align: right }}
 :root {{ color-scheme: light dark }}
-</style></head><body>
+</style></head><body><main>
 <h1>Millstream gateway</h1>
-<table><tr>{heads}</tr><tr>{counts}</tr></table>
-<p>Cost of the calls that were sent: {cost}.</p>
-{lanes}
-</body></html>
+{sections}
+</main></body></html>
 """
 
 
-_LANE_HEADS = ("model", "in flight", "last minute, by all programs with this quota", "state")
+class PageTable(NamedTuple):
+    """A table under a heading. Whole numbers in `rows` are written with commas; `note` says what the columns mean, or
+    that there is no row."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str | int]]
+    note: str = ""
 
 
-def status_page(counts: Mapping[str, int], cost: str, lanes: Sequence[tuple[str, int, int, str]]) -> bytes:
-    """Returns the page in UTF-8. `counts` are by their headings. Each lane has its model, its calls in flight, the
-    requests that all programs with its quota sent in the last minute, and its state."""
-    return _PAGE.format(
-        again=_AGAIN_S,
-        heads="".join(f"<th>{name}</th>" for name in counts),
-        counts="".join(f"<td>{number:,}</td>" for number in counts.values()),
-        cost=cost,
-        lanes=_table(lanes) if lanes else "<p>No model was asked yet.</p>",
-    ).encode()
+def status_page(began: str, counts: Mapping[str, int], cost: str, tables: Iterable[PageTable]) -> bytes:
+    """Returns the page in UTF-8. `began` says since when which version runs; `counts` are by their headings."""
+    sections = [f"<p>{in_html(began)}</p>", _table(PageTable("Requests", list(counts), [list(counts.values())]))]
+    sections.append(f"<p>Cost of the calls that were sent: {in_html(cost)}.</p>")
+    for table in tables:
+        sections += [f"<h2>{in_html(table.title)}</h2>"] if table.rows or table.note else []
+        sections += [_table(table)] if table.rows else []
+        sections += [f"<p>{in_html(table.note)}</p>"] if table.note else []
+    return _PAGE.format(again=_AGAIN_S, sections="\n".join(sections)).encode()
 
 
-def _table(lanes: Sequence[tuple[str, int, int, str]]) -> str:
-    rows = "".join(
-        f"<tr><td>{in_html(model)}</td><td>{in_flight:,}</td><td>{last_minute:,}</td>"
-        f'<td class="text">{in_html(state)}</td></tr>'
-        for model, in_flight, last_minute, state in lanes
-    )
-    heads = "".join(f"<th>{head}</th>" for head in _LANE_HEADS)
-    return f"<table><tr>{heads}</tr>{rows}</table>"
+def _table(table: PageTable) -> str:
+    kinds = [' class="number"' if isinstance(cell, int) else "" for cell in table.rows[0]]
+    head = "".join(f'<th scope="col"{kind}>{in_html(name)}</th>' for name, kind in zip(table.heads, kinds, strict=True))
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
+    box = f'<div role="region" tabindex="0" aria-label="{in_html(table.title)}">'
+    return f"{box}<table><tr>{head}</tr>{body}</table></div>"
+
+
+def _cell(cell: str | int) -> str:
+    return f'<td class="number">{cell:,}</td>' if isinstance(cell, int) else f"<td>{in_html(cell)}</td>"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,15 @@ from gateways import ANN, MODEL, TOKEN, Answer, gateway, get, post, question, se
 
 from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.engine.call import Call, Outcome, Reply, Usage
+from millstream.engine.version import VERSION
 from millstream.format import cost_of_calls
 from millstream.interfaces.gateway.request_log import RequestLog
 from millstream.interfaces.gateway.serving import RunningGateway, ServeOptions
-from millstream.interfaces.gateway.status_page import status_page
+from millstream.interfaces.gateway.status_page import PageTable, status_page
 from millstream.providers.llm.serve_dialect import Problem
 
+# In the machine's own time zone.
+NOON = time.mktime((2026, 7, 1, 12, 0, 1, 0, 0, -1))
 HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9"}
 
 
@@ -45,14 +50,14 @@ SENT, STORED, UNPRICED = (
 )
 def test_a_line_tells_time_model_status_duration_tokens_and_cost(outcomes: list[Outcome], told: str) -> None:
     lines: list[str] = []
-    log = RequestLog(lines.append, lambda: "12:00:01")
+    log = RequestLog(lines.append, lambda: NOON)
     log.ended("gpt-4o", 200, 0.532, outcomes, "" if outcomes else "timeout")
     assert lines == [f"12:00:01  gpt-4o  200  532 ms  {told}"]
 
 
 def test_a_refused_request_is_a_line_without_its_query() -> None:
     lines: list[str] = []
-    RequestLog(lines.append, lambda: "12:00:01").refused("GET", "/v1/nothing", Problem(404, "not_found", "there is no"))
+    RequestLog(lines.append, lambda: NOON).refused("GET", "/v1/nothing", Problem(404, "not_found", "there is no"))
     assert lines == ["12:00:01  GET  /v1/nothing  404  not_found"]
 
 
@@ -77,30 +82,63 @@ def test_a_gateway_logs_every_request_and_no_secret(tmp_path: Path) -> None:
     assert not [line for line in lines if TOKEN in line or "wrong-token" in line or "secret" in line]
 
 
-def test_the_page_has_the_counts_and_the_lanes(tmp_path: Path) -> None:
+def test_the_page_has_counts_models_and_last_requests(tmp_path: Path) -> None:
     async def scenario() -> Answer:
         async with gateway(tmp_path) as both:
             for _ in range(2):
-                await post(both.port, question(), X_Millstream_Trial="0")
+                await post(both.port, question("a secret question"), X_Millstream_Trial="0")
+            await post(both.port, question("a secret question", model="nowhere/x"))
+            await get(both.port, "/<b>nothing</b>?key=secret")
             return await get(both.port, "/", **HTML)
 
     page = asyncio.run(scenario())
     assert page.status == 200 and page.headers["content-type"] == "text/html; charset=utf-8"
     text = page.body.decode()
-    heads, counts = text.partition("<table>")[2].partition("</table>")[0].split("</tr><tr>")
-    assert heads.count("<th>") == 6
+    heads, counts, *_ = text.partition("<table>")[2].partition("</table>")[0].split("</tr><tr>")
+    assert heads.count("<th ") == 6
     # Two requests with one sample: one call, and the second answer from the cache.
-    assert counts == "".join(f"<td>{number}</td>" for number in (2, 2, 0, 1, 0, 1)) + "</tr>"
+    assert counts == "".join(f'<td class="number">{number}</td>' for number in (3, 2, 1, 1, 0, 1)) + "</tr>"
     assert "<script" not in text and "default-src 'none'" in text
-    assert f"<td>{MODEL}</td>" in text and '<td class="text">sending</td>' in text
+    assert f"Version {VERSION}, running for " in text
+    row = re.search(rf"<td>{MODEL}</td>(.*?)</tr>", text)
+    assert row is not None
+    sent, read, written, cost, *rest = re.findall(r"<td[^>]*>(.*?)</td>", row[1])
+    # A dollar for each million tokens, as the price of this model says.
+    assert sent == "1" and float(cost.removeprefix("$")) == pytest.approx((int(read) + int(written)) / 1e6, rel=0.05)
+    assert rest == ["0", "1", "sends"]
+    last, _, failed = text.partition("Last requests without an answer")
+    assert failed.count("<tr>") == 3 and last.partition("Last requests")[2].count("<tr>") == 5
+    assert "<td>GET  /&lt;b&gt;nothing&lt;/b&gt;</td><td>404</td><td></td><td>not_found</td>" in failed
+    assert "secret" not in text
 
 
 def test_the_page_counts_by_hand() -> None:
-    lanes = [("<b>x/y</b>", 2, 40, "stopped: dead_key")]
-    text = status_page({"requests": 1_000, "calls sent": 397}, cost_of_calls(1.25, 397, 7), lanes).decode()
-    assert "<tr><td>1,000</td><td>397</td></tr>" in text and "$1.2500 and 7 calls without a price" in text
-    row = '<td>&lt;b&gt;x/y&lt;/b&gt;</td><td>2</td><td>40</td><td class="text">stopped: dead_key</td>'
-    assert row in text
+    models = PageTable("Models", ("model", "in flight", "state"), [("<b>x/y</b>", 2_000, "stopped: <key>")], "A note.")
+    cost = cost_of_calls(1.25, 397, 7)
+    text = status_page("Version 1.", {"requests": 1_000, "calls sent": 397}, cost, [models]).decode()
+    counts = '<td class="number">1,000</td><td class="number">397</td></tr>'
+    assert counts in text and "$1.2500 and 7 calls without a price" in text
+    assert '<td>&lt;b&gt;x/y&lt;/b&gt;</td><td class="number">2,000</td><td>stopped: &lt;key&gt;</td>' in text
+
+
+def test_the_last_requests_are_kept_without_their_answers() -> None:
+    log = RequestLog()
+    for number in range(50):
+        log.ended(MODEL, 200, 0.1, [outcome(cached=False, cost=None)])
+        log.ended(MODEL, 500 + number, 0.1, [])
+    assert len(log.last) == len(log.failed) == 20
+    assert [one.status for one in log.failed] == list(range(549, 529, -1))
+    assert not any(isinstance(part, Outcome) for one in log.last for part in one.calls)
+
+
+def test_embeddings_are_sent_elsewhere(tmp_path: Path) -> None:
+    async def scenario() -> Answer:
+        async with gateway(tmp_path) as both:
+            return await post(both.port, {"model": MODEL, "input": "x"}, path="/v1/embeddings")
+
+    answer = asyncio.run(scenario())
+    assert answer.status == 404
+    assert answer.json["error"]["message"].endswith("send embeddings to the provider itself")
 
 
 def test_the_page_is_for_browsers_of_those_who_may_ask(tmp_path: Path) -> None:
