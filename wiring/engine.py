@@ -143,7 +143,7 @@ class Engine:
             except ImportError as error:
                 name = missing_module(error) or "redis"
                 raise LocalFault(
-                    f"the shared cache {settings.server} needs the package {name}: pip install 'millstream[redis]'"
+                    f"the shared cache {settings.server} needs the package {name}: pip install 'redis>=8.1'"
                 ) from error
             self._shared = await SharedCache.open(settings, settings.server, self._cache)
             self._routing.quota = self._shared.quota

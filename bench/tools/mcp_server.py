@@ -72,7 +72,7 @@ def mcp(
 
     `command` starts the server, which speaks over stdin and stdout. Each item has a server of its own, which ends with
     the item; with `shared`, all items use one. The server gets PATH, HOME and a few other variables; `env` adds others,
-    each from a variable of this process: `env={"TOKEN": "env:MY_TOKEN"}`. Needs `pip install 'millstream[mcp]'`.
+    each from a variable of this process: `env={"TOKEN": "env:MY_TOKEN"}`. Needs `pip install 'mcp>=2'`.
     """
     words = tuple(shlex.split(command))
     if not words:
@@ -169,7 +169,7 @@ class RunningServer:
             from mcp import Client, StdioServerParameters, stdio_client
         except ImportError as error:
             name = missing_module(error) or "mcp"
-            raise LocalFault(f"{self.server} needs the package {name}: pip install 'millstream[mcp]'") from error
+            raise LocalFault(f"{self.server} needs the package {name}: pip install 'mcp>=2'") from error
         # A line that is no message would be printed with a traceback.
         logging.getLogger("mcp").addHandler(_NOWHERE)
         values = {}

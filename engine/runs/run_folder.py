@@ -102,6 +102,13 @@ def no_folder_at(folder: Path) -> str:
     return f"{folder} does not exist: give the folder of a run"
 
 
+def no_run_at(folder: Path) -> str:
+    """Returns why a path is no folder, or one of another program, and what to give; empty: it is neither."""
+    if folder.suffix == ".eval" or next(folder.glob("*.eval"), None) is not None:
+        return f"{folder} holds logs of Inspect, which millstream does not read: `inspect view` shows them"
+    return no_folder_at(folder)
+
+
 @contextmanager
 def holding(folder: Path) -> Iterator[None]:
     """Holds the run's lock during the block, so that nobody else writes the run. Raises RunHeld if it is taken."""

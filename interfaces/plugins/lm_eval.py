@@ -21,7 +21,7 @@ def main() -> int:
         from lm_eval.__main__ import cli_evaluate  # type: ignore[import-untyped]
         from lm_eval.api.registry import model_registry  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
-        return _print_error(f"lm-eval is not installed ({error}): install millstream[lm-eval]", WRONG_USAGE)
+        return _print_error(f"lm-eval is not installed ({error}): pip install lm-eval", WRONG_USAGE)
     model_registry.register("millstream", target=MODEL)
     try:
         cli_evaluate()

@@ -89,6 +89,10 @@ MISTAKES = {
     "nothing to resume": Mistake(("resume", "gone"), 2, "gone does not exist: give the folder of a run$"),
     "nothing to score": Mistake(("score", "gone"), 2, "gone does not exist: give the folder of a run$"),
     "nothing to report": Mistake(("report", "gone"), 2, "gone does not exist: give the folder of a run$"),
+    "a report of Inspect's logs": Mistake(
+        ("report", "logs"), 2, r"logs holds logs of Inspect, .*: `inspect view` shows"
+    ),
+    "a log of Inspect": Mistake(("score", "logs/a.eval"), 2, "holds logs of Inspect, which millstream does not read"),
     "nothing to verify": Mistake(("verify", "gone"), 2, "gone does not exist: give the folder of a run$"),
     "a report to report": Mistake(
         ("report", "held/report.html"), 2, r"report\.html is a file: give the run's folder, as .*held$"
@@ -125,6 +129,8 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "secret.toml").write_text('[lanes."sim/open"]\nkeys = ["sk-0123456789abcdef"]\n')
     (tmp_path / "loaded").mkdir()
     (tmp_path / "loaded/calls.jsonl").write_text("")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/a.eval").write_bytes(b"PK")
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded/records.jsonl").write_text('{"id":"a","issue":"b","model":"c/d"}\n')
     (tmp_path / "held").mkdir()

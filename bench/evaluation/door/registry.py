@@ -13,7 +13,7 @@ from ....configuration.declared_options import read_kept
 from ....configuration.errors import UsageError
 from ....configuration.options import SendingOptions
 from ....engine.folder_file import lines_in
-from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
+from ....engine.runs.run_folder import MANIFEST, RECORDS, no_run_at, read_manifest
 from ....wiring.plugins import benchmark_of_packages
 from .benchmark import ItemBenchmark, PublishedCounts
 from .declarations import BUILT_IN, declarations, find
@@ -53,7 +53,7 @@ def benchmark_of(folder: Path) -> ItemBenchmark[Any]:
         return benchmark_named(name)
     path = folder / RECORDS
     if not path.is_file():
-        raise UsageError(no_folder_at(folder) or f"{folder}: expected a folder with {RECORDS}, got none there")
+        raise UsageError(no_run_at(folder) or f"{folder}: expected a folder with {RECORDS}, got none there")
     try:
         first = next((line for line in lines_in(path) if line.strip()), b"{}")
         # Not by msgspec, which refuses lone surrogates: other programs write such escapes.

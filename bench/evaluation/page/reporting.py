@@ -18,7 +18,7 @@ from ....configuration.errors import UsageError
 from ....engine.collector import calm_collector
 from ....engine.fault import LocalFault
 from ....engine.folder_file import make_folder, open_to_read, write_whole
-from ....engine.runs.run_folder import MANIFEST, RECORDS, no_folder_at, read_manifest
+from ....engine.runs.run_folder import MANIFEST, RECORDS, no_run_at, read_manifest
 from ....format import command_text
 from ....wiring import Settings
 from ..door.benchmark import ItemBenchmark
@@ -73,7 +73,7 @@ def distinct(folders: Sequence[str]) -> list[Path]:
                 several = command_text("report", *(path / name for name in inside[:3]))
                 raise UsageError(f"{path} holds several runs: name them, as {several}")
             expected = f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there"
-            raise UsageError(no_folder_at(path) or expected)
+            raise UsageError(no_run_at(path) or expected)
     check_hold_different_runs(paths.values())
     return list(paths.values())
 

@@ -70,7 +70,7 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
 def manifest_of(folder: Path) -> dict[str, Any]:
     """Returns the manifest of a run's folder. Raises UsageError if there is none, or it is a batch's."""
     from ....bench.load.folder import CALLS
-    from ....engine.runs.run_folder import MANIFEST, no_folder_at, read_manifest
+    from ....engine.runs.run_folder import MANIFEST, no_run_at, read_manifest
     from ...batch.place import check_is_no_batch
 
     check_is_no_batch(folder)
@@ -81,4 +81,4 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{folder} holds several runs ({', '.join(inside)}): name one, as {folder / inside[0]}")
     if (folder / CALLS).exists():
         raise UsageError(f"{folder} holds a load test, not a run: {command_text('report', folder)} shows its figures")
-    raise UsageError(no_folder_at(folder) or f"{folder} holds no run: {MANIFEST} is missing")
+    raise UsageError(no_run_at(folder) or f"{folder} holds no run: {MANIFEST} is missing")

@@ -181,7 +181,7 @@ def test_a_server_that_stays_away_is_a_fault_of_ours_and_the_same_command_goes_o
     ("variables", "line"),
     [
         ({}, "can't be reached ("),
-        ({"hidden": "redis"}, "needs the package redis: pip install 'millstream[redis]'"),
+        ({"hidden": "redis"}, "needs the package redis: pip install 'redis>=8.1'"),
     ],
 )
 def test_what_a_shared_cache_lacks_is_said_before_anything_is_written(
