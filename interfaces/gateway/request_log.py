@@ -48,8 +48,8 @@ class EndedRequest(NamedTuple):
 
 
 class RequestLog:
-    """The last requests of one gateway, and the last without an answer, newest first. `write` gets a line for each, None:
-    nobody reads them."""
+    """The last requests of one gateway, and the last without an answer, newest first. `write` gets a line for each,
+    None: nobody reads them."""
 
     def __init__(self, write: Callable[[str], None] | None = None, clock: Callable[[], float] = time.time) -> None:
         self.last: deque[EndedRequest] = deque(maxlen=LAST)
