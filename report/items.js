@@ -535,7 +535,7 @@
         try {
           details = await source.details(item);
         } catch (error) {
-          problem = error.message;
+          problem = `The item can’t be opened: ${error.message}`;
         }
         if (chosen.item !== item) return; // another was opened meanwhile
         opened = details;
@@ -552,7 +552,7 @@
       view.replaceChildren(
         made("h3", { className: "plain", textContent: item }),
         made("div", { className: "moves" }, button("Previous", () => go(-1), at <= 0), button("Next", () => go(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
-        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem ? `The item can’t be opened: ${problem}` : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it." })]),
+        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem || (placeOf(data, item) < 0 ? "No such item is on this page." : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it.") })]),
       );
       if (isSought) {
         view.focus({ preventScroll: true });

@@ -20,9 +20,10 @@ from ...bench.evaluation.page.reporting import PAGE
 from ...bench.load.folder import CALLS, LOAD
 from ...engine.fault import LocalFault
 from ...engine.folder_file import read_whole
-from ...engine.runs.live import STEERED, is_sending, state_of
+from ...engine.runs.live import is_sending, state_of
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.escaping import visible
+from ...report.labels import folder_labels
 
 # So deep are folders looked into below the named ones, and so many runs are shown.
 DEPTH_MAX, RUNS_MAX = 4, 2_000
@@ -38,7 +39,7 @@ class RunFolders:
     """All runs and load tests in `roots` and below them."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
-        self._roots = roots
+        self._roots = folder_labels(roots)
         self._paths: dict[str, Path] = {}
         self._find_at = 0.0
         # Several threads ask at once.
@@ -54,7 +55,7 @@ class RunFolders:
         """Returns the rows, those that send first, then the latest."""
         with self._lock:
             rows = [{"name": name, **self._row(path)} for name, path in self._found().items()]
-        return sorted(rows, key=lambda row: (row["state"] in _SENDING, row.get("started") or ""), reverse=True)
+        return sorted(rows, key=lambda row: (row["state"] in _SENDING, str(row.get("started") or "")), reverse=True)
 
     def _found(self) -> Mapping[str, Path]:
         began = time.monotonic()
@@ -115,12 +116,12 @@ def _below(root: Path, depth: int) -> Iterator[Path]:
             yield from _below(root / name, depth - 1)
 
 
-def _name_of(path: Path, roots: Sequence[Path]) -> str:
-    """Returns the path as a person named it: below its root, or the root itself."""
-    root = next(root for root in roots if path.is_relative_to(root))
-    text = str(path.relative_to(root)) if path != root else path.name or str(path)
+def _name_of(path: Path, roots: Mapping[Path, str]) -> str:
+    """Returns the path below its root, with the root's label where there are several."""
+    root, label = next(each for each in roots.items() if path.is_relative_to(each[0]))
+    below = path.relative_to(root)
+    named = str(below) if len(roots) == 1 and path != root else str(Path(label, below))
     # A line's end parts the names of several runs in an address.
-    named = text if len(roots) == 1 or path == root else str(Path(root.name) / text)
     return visible(named).replace("\n", "␊")
 
 
@@ -136,9 +137,8 @@ def _run_row(path: Path) -> dict[str, Any]:
         # Two tasks have other names and may have the same items.
         "items_of": specification.get("benchmark"),
         "models": list(specification.get("models") or ()),
-        "started": manifest.get("started"),
-        "ended": manifest.get("ended"),
-        "steered": len(manifest.get(STEERED) or ()),
+        "started": str(manifest.get("started") or ""),
+        "ended": str(manifest.get("ended") or ""),
     }
     if counts:
         sums = {name: sum(each.get(name) or 0 for each in counts) for name in _COUNTED}

@@ -21,6 +21,7 @@ from ...bench.evaluation.door.run_counts import entry_of
 from ...bench.evaluation.door.served_rows import ScoredRun, Tally
 from ...bench.evaluation.door.treatments import pairs_in
 from ...bench.evaluation.running.scoring import SCORES
+from ...bench.evaluation.running.served import rows_in
 from ...engine.fault import LocalFault
 from ...engine.folder_file import lines_in, read_whole
 from ...engine.pairs import Pair, pair_of
@@ -79,10 +80,10 @@ class RunScores:
 
     def _final(self, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         """Returns the scores that the run wrote at its end; None: there are none."""
-        benchmark, specification = benchmark_of(self._folder), manifest["specification"]
+        self._benchmark = benchmark = benchmark_of(self._folder)
+        specification = rows_in(self._folder, manifest).specification(manifest["specification"])
         with suppress(OSError, LocalFault, ValueError, LookupError):
             scores = orjson.loads(read_whole(self._folder / SCORES))
-            self._benchmark = benchmark
             return self._table(specification, scores[benchmark.scores_name(specification)], is_final=True)
         return None
 
@@ -96,7 +97,7 @@ class RunScores:
         with suppress(FileNotFoundError):
             if path.stat().st_size < self._read_to:
                 self._rewind()  # what was counted is no longer there
-            if self._benchmark is None:
+            if self._run is None or self._benchmark is None:
                 self._benchmark = benchmark_of(self._folder)
                 readings = self._benchmark.readings_of(manifest)
                 self._run = ScoredRun(folder=self._folder, manifest=manifest, readings=readings)

@@ -20,7 +20,7 @@ async function ask(path, body) {
   const answer = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: JSON.stringify(body) });
   if (answer.status === 401 || answer.status === 403) throw new Error("the address of this page has no valid key: open the one that the command printed");
   const value = await answer.json();
-  if (value.error !== undefined) throw new Error(value.error);
+  if (value?.error !== undefined) throw new Error(value.error);
   return value;
 }
 
@@ -387,20 +387,25 @@ async function alone(act) {
   }
 }
 
+// Returns whether the key means anything here.
 function pick(keyName) {
   const choice = asked.choices.find(([letter]) => letter === keyName.toUpperCase());
   const step = asked.certainties.find(([digit]) => digit === keyName);
   if (choice && asked.certainties.length) {
     picked = choice[0];
     drawQuestion();
-  } else if (choice || (picked !== null && (step || keyName === "Enter"))) {
+    return true;
+  }
+  if (choice || (picked !== null && (step || keyName === "Enter"))) {
     const [, name] = choice ?? asked.choices.find(([letter]) => letter === picked);
     alone(async () => {
       if (!(await setLabel(asked, name, step ? step[2] : null))) return;
       passed.push(asked.at);
       await askLabel();
     });
+    return true;
   }
+  return false;
 }
 
 // What was skipped comes again at the end.
@@ -432,11 +437,11 @@ byId("rater-form").addEventListener("submit", (event) => {
 
 function labelKey(event) {
   if (asked === null || event.target.closest("input")) return false;
-  if (event.key.toUpperCase() === "U") undoLabel();
+  const name = event.key.toUpperCase();
+  if (name === "U") undoLabel();
   else if (asked.at == null) return false;
-  else if (event.key.toUpperCase() === "S") skipLabel();
-  else if (event.key === "Enter" && (picked === null || event.target.closest("button"))) return false;
-  else pick(event.key);
+  else if (name === "S") skipLabel();
+  else return !(name === "ENTER" && event.target.closest("button")) && pick(event.key);
   return true;
 }
 

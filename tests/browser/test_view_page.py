@@ -131,6 +131,14 @@ def test_two_runs_of_two_models_differ_where_one_model_does(browser: Browser, tm
         assert page.locator(".matrix tbody .name").all_inner_texts() == ["1", "0"]
 
 
+def test_an_address_of_an_item_that_is_not_there_says_so(browser: Browser, tmp_path: Path) -> None:
+    made_run(tmp_path / "runs" / "first")
+    with viewing(tmp_path, "runs") as view:
+        page, watched = opened(browser, f"{view.address}#items=first&item=nothing")
+        page.get_by_text("No such item is on this page.").wait_for()
+        assert watched.complaints == []
+
+
 def test_a_page_without_the_key_shows_no_run(browser: Browser, tmp_path: Path) -> None:
     made_run(tmp_path / "runs" / "first")
     with viewing(tmp_path, "runs") as view:
@@ -162,7 +170,12 @@ def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: 
         assert "sim/open" not in page.locator("#question").inner_text()
         assert page.locator("#question .note").nth(1).inner_text().startswith("Issue: ")
         assert page.evaluate(VIOLATIONS) == []
-        page.keyboard.press("a")
+        # The keys that mean nothing here do what they do elsewhere.
+        page.locator("#question button").first.focus()
+        page.keyboard.press("Tab")
+        assert page.locator("#question button").nth(1).evaluate("(button) => button === document.activeElement")
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Space")
         page.get_by_text("1 of 11 labelled; this is number 2.").wait_for()
         page.keyboard.press("s")
         page.get_by_text("1 of 11 labelled; this is number 3.").wait_for()

@@ -13,6 +13,7 @@ from command_line import Provider, finish, start
 from viewed_runs import HOSTILE, made_run, record, until, viewing
 
 from millstream.engine.runs.journal import sealed
+from millstream.engine.runs.run_folder import RunFolder
 from millstream.interfaces.view.folders import RunFolders
 from millstream.interfaces.view.items import ItemTables
 from millstream.interfaces.view.scores import RunScores
@@ -102,7 +103,7 @@ def test_a_run_is_followed_steered_and_its_scores_come(provider: Provider, tmp_p
         assert view.ask("/steer", {"run": "runs/one", "action": "resume"})[0] == 200
         assert finish(process).code == 0
         row = until(lambda: (row := view.row("runs/one"))["state"] == "ended" and row)
-        assert (row["done"], row["steered"]) == (PROMPTS, 2)
+        assert row["done"] == PROMPTS
         assert view.get("/scores", run="runs/one")["is_final"]
         assert view.ask("/steer", {"run": "runs/one", "action": "pause"})[0] == 409
 
@@ -155,6 +156,33 @@ def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_pa
         "load": ("load", "ended"),
     }
     assert rows["load"]["models"] == ["lab/one"] and "broken" in rows["broken"]["line"]
+
+
+def test_folders_of_the_same_name_and_odd_manifests_hide_no_run(tmp_path: Path) -> None:
+    roots = [tmp_path / "a" / "runs", tmp_path / "b" / "runs"]
+    for root in roots:
+        made_run(root / "first")
+    (roots[0] / "odd").mkdir()
+    (roots[0] / "odd" / "manifest.json").write_text(
+        '{"format": 1, "specification": {"benchmark": "task"}, "started": 5}'
+    )
+    folders = RunFolders(roots)
+    assert {row["name"] for row in folders.rows()} == {"a/runs/first", "a/runs/odd", "b/runs/first"}
+    assert folders.path_of("b/runs/first") == roots[1] / "first"
+    both = [root / "first" for root in roots]
+    assert {row["name"] for row in RunFolders(both).rows()} == {"a/runs/first", "b/runs/first"}
+
+
+def test_final_scores_are_those_of_the_models_that_answered(tmp_path: Path) -> None:
+    folder = made_run(tmp_path, 0, models=["openai/gpt-6-luna"])
+    with RunFolder(folder, json.loads((folder / "manifest.json").read_text())["specification"]) as run:
+        counts = [{"model": "openai/gpt-6-luna", "temperature": None, "ok": 2, "served": {"gpt-6.2-sol": 2}}]
+        run.write_manifest(ended="now", counts=counts, answers_as={"openai/gpt-6-luna": "openai/gpt-6-luna"})
+    entry = {"mean": 0.5, "ci95": [None, None], "ci95_note": "few", "items": 2, "items_scored": 2, "answers": 2}
+    scores = {"t": {"models": {"openai/gpt-6-luna (gpt-6.2-sol)": {**entry, "answers_without_score": 0}}}}
+    (folder / "scores.json").write_text(json.dumps(scores))
+    [row] = RunScores(folder).look()["rows"]
+    assert row[:2] == ["openai/gpt-6-luna (gpt-6.2-sol)", "0.500"]
 
 
 def test_items_are_read_on_and_are_those_of_the_report(tmp_path: Path) -> None:
