@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -25,14 +26,15 @@ def in_new_folder(what: str, prepare: Callable[[Path], _Prepared]) -> tuple[Path
     for number in count(1):
         more = f"-{number}" if number > 1 else ""
         folder = RUNS / f"{datetime.now():%Y-%m-%d}-{name}{more}"
-        if folder.exists():
+        if os.path.lexists(folder):
             continue
         prepared = prepare(folder)
         try:
             folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
         except OSError as error:
+            if os.path.lexists(folder):
+                continue
+            # Its parent may be a link to a disk that is not there.
             raise LocalFault(f"{folder} can't be written ({error.strerror}): name another folder by --out") from error
         return folder, prepared
     raise AssertionError("there is always a next number")
