@@ -19,7 +19,7 @@ from ...metrics.statistics.intervals import Interval, Values, interval_entry
 from ...metrics.task import figures as formulas
 from ...metrics.task.trials import ModelAnswers, ReadingRules
 from .rows import TaskError, shown
-from .scorers import Scorer, number_of, place_of
+from .scorers import Scorer, error_text, number_of
 from .source import source_of
 
 FigureFunction: TypeAlias = Callable[[Sequence[Any]], Any]
@@ -194,7 +194,7 @@ def _own(described: Mapping[str, Any], function: FigureFunction | None = None) -
         try:
             number = number_of(function(answers.records))
         except (Exception, SystemExit) as error:  # a user's function: the scores are printed all the same
-            raise TaskError(f"its function raised {type(error).__name__}{place_of(error)}: {error}") from error
+            raise TaskError(f"its function raised {error_text(error)}") from error
         if isinstance(number, str):
             raise TaskError(f"its function {number}")
         note = "no interval: none was simulated for a function"

@@ -52,7 +52,7 @@ def grades_in(record: Record, scorers: Mapping[str, AnyScorer], runner: asyncio.
         values = [each.score for each in calls if each.score is not None]
         if isinstance(scorer, AskingScorer) and runner is not None and silence_of(record.reply()) is None:
             scores[name] = runner.run(scorer.grade_again(calls, record.reply(), record.as_row()))
-        elif calls:
-            is_whole = len(values) == len(calls)
-            scores[name] = Score(fmean(values)) if is_whole else Score(None, problem="not judged")
+        elif isinstance(scorer, Judge):
+            is_whole = len(values) == len(calls) == scorer.orders
+            scores[name] = Score(fmean(values)) if is_whole else Score(None, problem=record.problem_of(name))
     return scores

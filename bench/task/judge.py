@@ -70,9 +70,11 @@ def told(reply: Reply) -> str:
 
 
 class Judge(Struct, frozen=True):
-    """A model that grades answers: see `judge`. `sets_temperature`: the task itself sets the temperature."""
+    """A model that grades answers: see `judge`. `sets_temperature`: the task itself sets the temperature; `orders`: how
+    often it grades one answer."""
 
     prompt: ClassVar[str] = _PROMPT
+    orders: ClassVar[int] = 1
     model: str
     rubric: Template
     grades: Mapping[str, float]

@@ -36,7 +36,7 @@ class Loglikelihood(Choice, frozen=True):
         wanted = self.wanted(row)
         read, by_length = (letters[values.index(max(values))] for values in (sums, means))
         right = float(read == wanted)
-        return Score(right, read, parts={"sum": right, "by_length": float(by_length == wanted)})
+        return Score(right, read, parts={"sum": Score(right), "by_length": Score(float(by_length == wanted))})
 
     def calls(self, prompt: Any, row: TaskRow, pair: Pair, sample: int) -> list[Call]:
         """Returns the call that weighs each of the row's answers after the prompt. Raises TaskError for a prompt that

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from ...engine.call import Reply, TokenLogprob
 from ...engine.content import ToolCall
+from ...metrics.task.trials import GAVE_NONE
 from ..evaluation.door.record import Record as BaseRecord
 from .judge_call import JudgeCall
 from .rows import TaskRow
@@ -56,6 +57,8 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     """What the scorer read in the answer, such as the letter of a choice; None: nothing in particular."""
     problem: str | None = None
     """Why there is no score; None if there is one."""
+    problems: dict[str, str] | UnsetType = UNSET
+    """Why `scores` of these names are none, where the reason is another than `problem`."""
     judge: tuple[JudgeCall, ...] | UnsetType = UNSET
     """The judges' calls about the answer."""
     result: Any = UNSET
@@ -79,6 +82,13 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether the model returned neither text nor tool calls."""
         return not (self.text or "").strip() and not self.tool_calls
+
+    def problem_of(self, name: str | None = None) -> str:
+        """Returns why the answer has no score of this name (None: the main one), in one line."""
+        is_named = name is None or name in (self.scores or {})
+        unsaid = "its record does not say why" if is_named else GAVE_NONE
+        why = (self.problems or {}).get(name or "") or self.problem or unsaid
+        return (why.splitlines() or [unsaid])[0]
 
     def reply(self) -> Reply:
         """Returns the answer in the form that scorers take."""
@@ -107,12 +117,19 @@ def silence_of(reply: Reply) -> str | None:
     return None
 
 
-def scored(found: Mapping[str, Score]) -> dict[str, Any]:
+def scored(scores: Mapping[str, Score]) -> dict[str, Any]:
     """Returns a record's score fields from the scorers' results by name; the first is the main one."""
-    main = next(iter(found.values()))
-    names: dict[str, float | None] = {}
-    for name, score in found.items():
-        if len(found) > 1:
-            names[name] = score.value
-        names |= {part if len(found) == 1 else f"{name}.{part}": value for part, value in score.parts.items()}
-    return {"score": main.value, "scores": names or UNSET, "read": main.read, "problem": main.problem}
+    main = next(iter(scores.values()))
+    named: dict[str, Score] = {}
+    for name, score in scores.items():
+        if len(scores) > 1:
+            named[name] = score
+        named |= {part if len(scores) == 1 else f"{name}.{part}": each for part, each in score.parts.items()}
+    why = {name: each.problem for name, each in named.items() if each.problem not in (None, main.problem)}
+    return {
+        "score": main.value,
+        "scores": {name: each.value for name, each in named.items()} or UNSET,
+        "read": main.read,
+        "problem": main.problem,
+        "problems": why or UNSET,
+    }

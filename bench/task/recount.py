@@ -8,16 +8,16 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from math import isnan
 
 import numpy as np
 
 from ...engine.pairs import Pair
 from ...metrics.naming import row_names
-from ...metrics.task.trials import ModelAnswers
+from ...metrics.task.trials import GAVE_NONE, ModelAnswers, Problems
 from .records import Record
 
 _PROBLEM_CHARS_MAX = 200
-_PROBLEMS_MAX = 50
 
 
 def model_answers(
@@ -49,18 +49,19 @@ def _add(model: ModelAnswers, record: Record) -> None:
     model.is_refused.append(record.status == "refused")
     model.is_empty.append(record.status != "refused" and record.is_empty)
     model.is_truncated.append(record.truncated)
-    if record.score is None:
-        problem = (record.problem or "no score").splitlines()[0][:_PROBLEM_CHARS_MAX]
-        is_listed = problem in model.problems or len(model.problems) < _PROBLEMS_MAX
-        model.problems[problem if is_listed else "others"] += 1
     parts = record.scores or {}
     if parts:
         model.firsts.add(next(iter(parts)))
     for name in parts:
         if name not in model.parts:
             model.parts[name] = array("d", [np.nan] * (model.count - 1))
+            model.problems[name] = Problems(model.problems[None])
+            model.problems[name].add(GAVE_NONE, model.count - 1 - model.problems[None].total())
     for name, column in model.parts.items():
         column.append(_number(parts.get(name)))
+    for part, column in ((None, model.score), *model.parts.items()):
+        if isnan(column[-1]):
+            model.problems[part].add(record.problem_of(part)[:_PROBLEM_CHARS_MAX])
 
 
 def _number(value: float | None) -> float:

@@ -105,7 +105,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     pending: int
     """The number of questions that are not asked yet; the same call continues with them."""
     unmeasured: tuple[str, ...] = ()
-    """A sentence for each model that has no score."""
+    """A sentence for each model that lacks a score, and for each score function that raised an error."""
     stops: tuple[str, ...] = ()
     """Why questions are pending; empty: none is, or the run was interrupted."""
     report: Path | None = None

@@ -6,11 +6,12 @@ scorer can't read has no score and counts as silence, never as wrong.
 
 from __future__ import annotations
 
+import decimal
 import math
 import numbers
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from operator import eq
 from pathlib import Path
 from traceback import walk_tb
@@ -20,7 +21,7 @@ from msgspec import Struct
 
 from ...engine.call import Reply
 from ...metrics.statistics.intervals import Bounds
-from ...metrics.task.trials import FUNCTION_RAISED
+from ...metrics.task.trials import FUNCTION_RAISED, GAVE_NONE, OF_FUNCTION
 from .numbers import Decimal, NumberRead, Which, number_in
 from .rows import TaskError, TaskRow, shown
 from .source import source_of
@@ -37,7 +38,7 @@ _PLACES: Mapping[str, Callable[[str, str], bool]] = {
     "end": is_at_end,
     "anywhere": is_anywhere,
 }
-_READ_MAX = 200
+_READ_MAX, _WORDS_MAX = 200, 1_000
 # Squares of larger scores, or their sums, overflow a float.
 _LARGEST = 1e150
 
@@ -51,13 +52,13 @@ class Score(Struct, frozen=True):
 
     problem: why there is no score; None if there is one.
 
-    parts: the scores of a function that returns several, by name; else empty.
+    parts: the scores of a function that returns several, by name, the main one first; else empty.
     """
 
     value: float | None
     read: str | None = None
     problem: str | None = None
-    parts: Mapping[str, float | None] = {}
+    parts: Mapping[str, Score] = {}
 
 
 class Scorer(Struct, frozen=True):
@@ -206,8 +207,8 @@ class Function(Scorer, frozen=True):
         parts = {str(name): _score_of(value) for name, value in result.items()}
         if not parts:
             return Score(None, problem="the score function gave no score")
-        main = parts.get(self.main) or next(iter(parts.values()))
-        return Score(main.value, None, main.problem, {name: part.value for name, part in parts.items()})
+        name = self.main if self.main in parts else next(iter(parts))
+        return Score(parts[name].value, None, parts[name].problem, {name: parts[name], **parts})
 
     def describe(self) -> dict[str, Any]:
         return {"scorer": "function", **source_of(self.function)}
@@ -218,7 +219,16 @@ class Function(Scorer, frozen=True):
 
 def failed(error: BaseException) -> Score:
     """Returns the score of an answer whose function raised an error: none."""
-    return Score(None, problem=f"{FUNCTION_RAISED} {type(error).__name__}{place_of(error)}: {error}")
+    return Score(None, problem=f"{FUNCTION_RAISED} {error_text(error)}")
+
+
+def error_text(error: BaseException) -> str:
+    """Returns an error of a user's function as `KeyError in task.py line 7: 'total'`."""
+    try:
+        words = str(error)[:_WORDS_MAX].encode(errors="replace").decode()
+    except Exception:  # noqa: BLE001  (the author's own class of errors may fail at this too)
+        words = "it has no words"
+    return f"{type(error).__name__}{_place_of(error)}: {words}"
 
 
 def _described(value: Any) -> Any:
@@ -299,7 +309,7 @@ def numeric(
     return Numeric(template(expected, "score"), tolerance, relative, percent, decimal, which)
 
 
-def place_of(error: BaseException) -> str:
+def _place_of(error: BaseException) -> str:
     """Returns ` in task.py line 7`: the last line of the function's own file that the error came through; empty if the
     function was never entered."""
     places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]
@@ -310,7 +320,7 @@ def place_of(error: BaseException) -> str:
 def _score_of(value: Any) -> Score:
     """Returns the score for a function's result; a score without value for anything but a number."""
     number = number_of(value)
-    return Score(None, problem=f"the score function {number}") if isinstance(number, str) else Score(number)
+    return Score(None, problem=f"{OF_FUNCTION} {number}") if isinstance(number, str) else Score(number)
 
 
 def number_of(value: Any) -> float | str:
@@ -318,8 +328,11 @@ def number_of(value: Any) -> float | str:
     sentence's end, such as "gave None"."""
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
     if plain is None:
-        return "gave None"
-    if not isinstance(plain, numbers.Real) or plain != plain or abs(plain) == math.inf:
+        return GAVE_NONE.removeprefix(f"{OF_FUNCTION} ")
+    if isinstance(plain, Coroutine):
+        plain.close()
+        return "gave a coroutine: a function that asks models is ms.scorer(function, models=[…])"
+    if not isinstance(plain, numbers.Real | decimal.Decimal) or plain != plain or abs(plain) == math.inf:
         return f"gave {shown(value)}, which is no finite number"
     size: Any = abs(plain)
     if size > _LARGEST:

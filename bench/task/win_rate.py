@@ -42,6 +42,7 @@ class WinRate(Judge, frozen=True, kw_only=True):
     """
 
     prompt: ClassVar[str] = _PROMPT
+    orders: ClassVar[int] = len(_ORDERS)
     reference: Template | str
 
     def check(self, row: TaskRow) -> None:

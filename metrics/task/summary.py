@@ -6,6 +6,7 @@ Owns the shape of a task's part of `scores.json`: keys in a stable order, None w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -16,11 +17,13 @@ import numpy as np
 from ...format import count_text, part_of
 from ..statistics.comparisons import holm, paired_entry
 from ..statistics.intervals import Bounds, are_binary, interval_entry, mean_interval, range_text
-from .trials import FUNCTION_RAISED, ModelAnswers, ReadingRules, Values
+from .trials import FUNCTION_RAISED, GAVE_NONE, OF_FUNCTION, ModelAnswers, Problems, ReadingRules, Values
 
 OF = "items"
 # The comparisons of every two of more models than these would fill the page, and nobody would read them.
 ALL_PAIRS_MOST = 30
+_TOO_MANY = "half of them or more"
+_MEND = " Mend the function, then `millstream rescore DIR --task FILE` scores these answers again without a call."
 _CUT_PERCENT, _WITHOUT_PERCENT, _UNSCORED_PERCENT = 1, 1, 10
 
 
@@ -33,7 +36,7 @@ def scores(models: Sequence[ModelAnswers], rules: ReadingRules) -> dict[str, Any
     _adjust([row for entry in entries.values() for row in entry.get("variant_pairs", ())])
     pairs = _pairs(comparable, values, within)
     _adjust(pairs)
-    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, values[each.name], rules)) is not None]
+    unmeasured = [sentence for each in models for sentence in _unmeasured(each, values[each.name], rules)]
     return {
         "combine": rules.combine,
         "unreadable": rules.unreadable,
@@ -41,7 +44,7 @@ def scores(models: Sequence[ModelAnswers], rules: ReadingRules) -> dict[str, Any
         "models": entries,
         "pairs": pairs,
         "pairs_left_out": _left_out(len(comparable)),
-        "unmeasured": unmeasured,
+        "unmeasured": [*unmeasured, *_raised(models)],
     }
 
 
@@ -60,12 +63,12 @@ def _entry(model: ModelAnswers, item_values: Values, rules: ReadingRules, within
         "items_scored": scored,
         "trials": model.trials,
         "answers": model.count,
-        "answers_without_score": model.without_score,
+        "answers_without_score": model.without_score(),
         "answers_empty": sum(model.is_empty),
         "answers_cut": sum(model.is_truncated),
         "refused": sum(model.is_refused),
         "mean_with_unreadable_as_0": _mean_with_zeros(model, rules),
-        "problems": dict(model.problems.most_common()),
+        "problems": dict(model.problems[None].most_common()),
         "groups": _groups(model, item_values, within, of_shares),
     }
     if model.parts:
@@ -87,13 +90,14 @@ def _mean(values: Values, within: Bounds | None, of_shares: bool) -> dict[str, A
 def _mean_of_part(model: ModelAnswers, rules: ReadingRules, part: str) -> dict[str, Any]:
     is_main = part in model.firsts
     is_share = are_binary(model.column(part)) or (is_main and rules.within == (0, 1))
-    return _mean(model.values(rules, part), (0.0, 1.0) if is_share else None, is_share)
+    entry = _mean(model.values(rules, part), (0.0, 1.0) if is_share else None, is_share)
+    return {**entry, "problems": dict(model.problems[part].most_common())} if model.has_own_problems(part) else entry
 
 
 def _mean_with_zeros(model: ModelAnswers, rules: ReadingRules) -> float | None:
     values = model.values(replace(rules, unreadable="zero", within=None))
     numbers = values[~np.isnan(values)]
-    return float(numbers.mean()) if numbers.size and model.without_score else None
+    return float(numbers.mean()) if numbers.size and model.without_score() else None
 
 
 def _groups(model: ModelAnswers, values: Values, within: Bounds | None, of_shares: bool) -> dict[str, Any]:
@@ -139,15 +143,23 @@ def _left_out(models: int) -> int:
     return (models - 1) * (models - 2) // 2 if models > ALL_PAIRS_MOST else 0
 
 
-def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> str | None:
-    """Returns a sentence on a model without a meaningful score, or whose score function failed; None for any other."""
+def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> Iterator[str]:
+    """Yields a sentence on the model if it has no meaningful score, and on each other score that it lacks."""
+    if (sentence := _without_main(model, values, rules)) is not None:
+        yield sentence
+    for part in filter(model.has_own_problems, model.parts):
+        if model.is_worthless(part):
+            yield f"{model.name}: {part} has no score: {_lost(model, part)}, {_TOO_MANY}.{_advice(model, part)}"
+
+
+def _without_main(model: ModelAnswers, values: Values, rules: ReadingRules) -> str | None:
     if rules.within is not None and (outside := model.outside(rules.within)):
         return (
             f"{model.name} has no score: {part_of(outside, model.count)} have one outside {range_text(rules.within)}, "
             "which the scorer never gives. `millstream rescore DIR --task FILE` scores them again without a call."
         )
-    if model.count and model.is_worthless():
-        return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
+    if model.is_worthless():
+        return f"{model.name} has no score: {_lost(model)}, {_TOO_MANY}.{_advice(model)}"
     planned = model.trials * max(1, len(model.variants))
     if model.count and (2 * np.bincount(model.item) < planned).all():
         trials = f"none of its items has half of its {model.trials:,} trials yet"
@@ -157,22 +169,41 @@ def _unmeasured(model: ModelAnswers, values: Values, rules: ReadingRules) -> str
     if len(model.firsts) > 1:
         names = ", ".join(sorted(model.firsts))
         return f"{model.name}: its main score mixes several ({names}): let score give the same first name each time."
-    if raised := _raised(model):
-        which = part_of(raised, model.count)
-        return f"{model.name}: {which} are not scored, since the score function raised an error.{_advice(model)}"
     return None
 
 
+def _raised(models: Sequence[ModelAnswers]) -> Iterator[str]:
+    """Yields a sentence on each score function that raised errors: on how many answers of all models, and which."""
+    names_of = defaultdict[tuple[tuple[str, int], ...], list[str]](list)
+    for part in dict.fromkeys(part for model in models for part in model.parts) or (None,):
+        raised = Problems()
+        for model in models:
+            for problem, number in model.problems[part if part in model.parts else None].raised.items():
+                raised.add(problem, number)
+        names_of[tuple(raised.most_common())].append(part or "")
+    for errors, names in names_of.items():
+        numbers = [number for _, number in errors]
+        several = len(errors) > 1
+        causes = [error.removeprefix(FUNCTION_RAISED).strip() + f" ({number:,})" * several for error, number in errors]
+        if errors:
+            yield (
+                f"{', '.join(filter(None, names))}{': ' if any(names) else ''}{FUNCTION_RAISED} on {sum(numbers):,} of "
+                f"{sum(model.count for model in models):,} answers: {'; '.join(causes)}.{_MEND}"
+            )
+
+
 def _remarks(model: ModelAnswers, entry: Mapping[str, Any], rules: ReadingRules) -> Iterator[str]:
-    """Yields sentences that qualify the model's score."""
+    """Yields sentences that qualify the model's scores."""
+    how = "count as 0" if rules.unreadable == "zero" else "are left out"
+    for part in filter(model.has_own_problems, model.parts):
+        if _WITHOUT_PERCENT * model.count < 100 * model.without_score(part) and not model.is_worthless(part):
+            yield f"{model.name}: {part}: {_lost(model, part)}; they {how}.{_advice(model, part)}"
     if model.is_worthless() or entry["mean"] is None:
         return
-    if 100 * model.without_score > _WITHOUT_PERCENT * model.count:
-        as_zero = entry["mean_with_unreadable_as_0"]
-        how = (
-            "count as 0" if rules.unreadable == "zero" else f"are left out; as 0 they would make its mean {as_zero:.3f}"
-        )
-        yield f"{model.name}: {_lost(model)}; they {how}.{'' if _raised(model) else _advice(model)}"
+    if 100 * model.without_score() > _WITHOUT_PERCENT * model.count:
+        if rules.unreadable != "zero":
+            how += f"; as 0 they would make its mean {entry['mean_with_unreadable_as_0']:.3f}"
+        yield f"{model.name}: {_lost(model)}; they {how}.{_advice(model)}"
     cut = sum(model.is_truncated)
     if 100 * cut > _CUT_PERCENT * model.count:
         yield f"{model.name}: {part_of(cut, model.count)} are cut off at max_tokens, above {_CUT_PERCENT}%."
@@ -184,24 +215,20 @@ def _remarks(model: ModelAnswers, entry: Mapping[str, Any], rules: ReadingRules)
         )
 
 
-def _lost(model: ModelAnswers) -> str:
-    raised, empty = _raised(model), sum(model.is_empty)
-    unread = model.without_score - empty - raised
-    why = f"{empty:,} empty, {unread:,} that cannot be read"
+def _lost(model: ModelAnswers, part: str | None = None) -> str:
+    without, raised = model.without_score(part), model.problems[part].raised.total()
+    empty = min(model.silent(part), without - raised)
+    why = f"{empty:,} empty, {without - empty - raised:,} that cannot be read"
     if raised:
         why += f", {raised:,} whose score function raised an error"
-    return f"{part_of(model.without_score, model.count)} have no score ({why})"
+    return f"{part_of(without, model.count)} have no score ({why})"
 
 
-def _raised(model: ModelAnswers) -> int:
-    return sum(count for problem, count in model.problems.items() if problem.startswith(FUNCTION_RAISED))
-
-
-def _advice(model: ModelAnswers) -> str:
-    if 2 * sum(model.is_truncated) >= max(1, model.without_score):
+def _advice(model: ModelAnswers, part: str | None = None) -> str:
+    if 2 * sum(model.is_truncated) >= max(1, model.without_score(part)):
         return " A larger max_tokens, or none, would leave them room."
-    problem = next(iter(model.problems.most_common(1)), None)
-    if problem is None:
+    problems = (model.problems[part] - model.problems[part].raised).most_common(1)
+    if not problems:
         return ""
-    again = " Mend the function, then `millstream rescore DIR --task FILE` scores these answers again without a call."
-    return f" Most often: {problem[0]}.{again if _raised(model) else ''}"
+    problem = problems[0][0]
+    return f" Most often: {problem}.{_MEND if problem.startswith(OF_FUNCTION) and problem != GAVE_NONE else ''}"

@@ -6,8 +6,10 @@ Owns when an item or a model has no score. Knows no record.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -20,9 +22,14 @@ Unreadable = Literal["skip", "zero"]
 
 Values = NDArray[np.float64]
 
+OF_FUNCTION = "the score function"
+"""How the problem of an answer begins whose score function gave no score that can be used."""
+GAVE_NONE = f"{OF_FUNCTION} gave None"
+"""That of one whose function gave None for it, or no score of this name."""
 FUNCTION_RAISED = "the score function raised"
-"""How the problem of an answer begins whose score function raised an error."""
+"""How it begins if the function raised an error."""
 _RIGHT = 0.5
+_OTHERS, _PROBLEMS_MAX = "others", 50
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,29 @@ class ReadingRules:
     items: int | None = None
 
 
+class Problems(Counter[str]):
+    """Why answers have no score, and how many. Errors of one kind that came from one line count together, under the
+    words of the first; beyond 50 problems of other kinds, all count as `others`."""
+
+    def __init__(self, problems: Mapping[str, int] = MappingProxyType({})) -> None:
+        super().__init__()
+        self._first: dict[str, str] = {}
+        for problem, number in problems.items():
+            self.add(problem, number)
+
+    @property
+    def raised(self) -> Problems:
+        """Those of a score function that raised an error."""
+        return Problems({each: number for each, number in self.items() if each.startswith(FUNCTION_RAISED)})
+
+    def add(self, problem: str, number: int = 1) -> None:
+        if not number:
+            return
+        kind = problem.partition(": ")[0] if problem.startswith(FUNCTION_RAISED) else problem
+        is_listed = kind in self._first or kind != problem or len(self._first) < _PROBLEMS_MAX
+        self[self._first.setdefault(kind, problem) if is_listed else _OTHERS] += number
+
+
 @dataclass
 class ModelAnswers:
     """One model's answers at one temperature; `item` and all after it are columns with a row for each answer.
@@ -49,11 +79,11 @@ class ModelAnswers:
     trials: how many answers each item was to get.
     items: the ids of the items, each with its place.
     groups: the group of each item; None without one.
-    problems: why answers have no score, and how many.
+    problems: why answers lack the score of a name, and how many (None: the main one, whatever its name).
     item: the place in `items` of each answer's item.
     score: the main score; NaN: it has none.
     parts: the scores by name, where answers have several.
-    firsts: the first name of each answer's several scores.
+    firsts: the first name of each answer's several scores, which is the main one.
     is_refused: whether it is a refusal.
     is_empty: whether it is empty, and no refusal.
     is_truncated: whether it is cut off at max_tokens.
@@ -65,7 +95,7 @@ class ModelAnswers:
     trials: int = 1
     items: dict[str, int] = field(default_factory=dict)
     groups: list[str | None] = field(default_factory=list)
-    problems: Counter[str] = field(default_factory=Counter)
+    problems: defaultdict[str | None, Problems] = field(default_factory=lambda: defaultdict(Problems))
     item: array[int] = field(default_factory=lambda: array("q"))
     score: array[float] = field(default_factory=lambda: array("d"))
     parts: dict[str, array[float]] = field(default_factory=dict)
@@ -80,9 +110,16 @@ class ModelAnswers:
     def count(self) -> int:
         return len(self.score)
 
-    @property
-    def without_score(self) -> int:
-        return int(np.isnan(self.column()).sum())
+    def without_score(self, part: str | None = None) -> int:
+        return int(np.isnan(self.column(part)).sum())
+
+    def has_own_problems(self, part: str) -> bool:
+        """Returns whether the scores of this name are missing for other reasons, or elsewhere, than the main ones."""
+        return bool(self.problems[part]) and self.problems[part] != self.problems[None]
+
+    def silent(self, part: str | None = None) -> int:
+        """Returns how many answers have no score and are empty."""
+        return int((np.isnan(self.column(part)) & (np.asarray(self.is_empty) == 1)).sum())
 
     def of_variant(self, name: str) -> ModelAnswers:
         """Returns the items and scores of the answers in one variant of the prompt, under its name."""
@@ -98,7 +135,7 @@ class ModelAnswers:
 
     def is_worthless(self, part: str | None = None) -> bool:
         """Returns whether half of the answers or more are empty or cannot be read."""
-        return self.count > 0 and 2 * int(np.isnan(self.column(part)).sum()) >= self.count
+        return self.count > 0 and 2 * self.without_score(part) >= self.count
 
     def outside(self, within: Bounds | None) -> int:
         """Returns how many answers have a score outside these bounds: another program wrote or changed them."""

@@ -101,7 +101,10 @@ def test_an_error_of_the_function_is_an_answer_without_a_score(
 ) -> None:
     (tmp_path / "mine.py").write_text(FILE.replace("return {", "return 1 / 0, {"))
     done = cli(*asked(provider))
-    assert done.code == 3 and "the score function raised ZeroDivisionError in mine.py line 11" in done.out, done.out
+    assert (
+        done.code == 3
+        and "the score function raised on 5 of 5 answers: ZeroDivisionError in mine.py line 11" in done.out
+    ), done.out
     assert len(lines_of(tmp_path / "run/records.jsonl")) == ROWS
 
 

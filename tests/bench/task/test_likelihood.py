@@ -85,7 +85,8 @@ def test_the_score_follows_a_distribution_made_by_hand_as_a_sum_and_by_length() 
     long = echoed(("Q", nan), (":", -9.0), (" bc", -1.0), ("def", -2.0), ("x", -0.1))
     found = one.score(one.weighed("Q:", ROW, [short, long]), ROW)
     # -2.0 of 1 character against -3.0 of 5.
-    assert (found.value, found.read, found.parts) == (0.0, "A", {"sum": 0.0, "by_length": 1.0})
+    assert (found.value, found.read) == (0.0, "A")
+    assert {name: part.value for name, part in found.parts.items()} == {"sum": 0.0, "by_length": 1.0}
     unweighed = one.score(one.weighed("Q:", ROW, [short, Reply("a")]), ROW)
     assert unweighed.value is None and "it must take echo and logprobs together" in str(unweighed.problem)
     assert [call.input for call in one.calls("Q: ", ROW, Pair("a/m", None), 0)] == ["Q: a", "Q: bcdef"]

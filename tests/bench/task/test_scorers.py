@@ -13,7 +13,7 @@ from millstream.bench.task.choices import choice
 from millstream.bench.task.judge import Exchange, judge
 from millstream.bench.task.prompts import prompts
 from millstream.bench.task.rows import TaskError, TaskRow
-from millstream.bench.task.scorers import Function, Scorer, match, numeric, regex
+from millstream.bench.task.scorers import Function, Score, Scorer, match, numeric, regex
 from millstream.engine.call import Reply
 from millstream.engine.content import Image
 
@@ -81,7 +81,8 @@ def test_an_answer_is_right_wrong_or_without_a_score(scorer: Scorer, text: str, 
 
 def test_a_function_may_give_several_scores_of_which_one_is_the_main() -> None:
     found = Function(lambda reply, row: {"first": True, "second": None}).score(Reply("a"), ROW)
-    assert (found.value, found.parts) == (1.0, {"first": 1.0, "second": None})
+    assert found.value == 1.0
+    assert found.parts == {"first": Score(1.0), "second": Score(None, problem="the score function gave None")}
 
 
 def test_what_a_function_does_wrong_is_told_with_the_answer_and_the_line_of_its_file() -> None:

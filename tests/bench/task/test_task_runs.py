@@ -81,7 +81,7 @@ def test_a_score_function_that_raises_for_one_row_ends_run_score_and_report_with
     )
     done = cli(*asked(provider, "crash.py"))
     assert done.code == 3 and done.err == ""
-    assert "sim/open: 3 of its 60 answers (5.0%) are not scored, since the score function raised an error." in done.out
+    assert "the score function raised on 6 of 120 answers: ZeroDivisionError in crash.py line 7: " in done.out
     assert "exit code 3: finished, but not everything was measured" in done.out
     assert scores_of(folder / "run")["capitals"]["models"]["sim/open"]["mean"] == 1.0
     assert (cli("score", "run").code, cli("report", "run").code) == (3, 3)
@@ -104,9 +104,12 @@ def test_sys_exit_in_a_function_of_the_task_is_an_error_of_that_function(
     assert provider.calls() == 0
     done = cli(*asked(provider, "stop.py"))
     assert done.code == 3 and provider.calls() == len(MODELS) * EACH
-    assert "the score function raised SystemExit in stop.py line 7: 0" in done.out, done.out
+    assert "the score function raised on 120 of 120 answers: SystemExit in stop.py line 7: 0." in done.out, done.out
     done = cli("score", "run", "--task", "stop.py")
-    assert done.code == 3 and "the score function raised SystemExit in stop.py line 7: 0" in done.out, done
+    assert (
+        done.code == 3
+        and "the score function raised on 120 of 120 answers: SystemExit in stop.py line 7: 0." in done.out
+    ), done
 
 
 def test_runs_with_another_limit_alone_are_compared_and_have_a_p(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 from millstream.metrics.statistics.comparisons import compare
 from millstream.metrics.statistics.intervals import interval
 from millstream.metrics.task.summary import scores
-from millstream.metrics.task.trials import Combine, ModelAnswers, ReadingRules, Unreadable
+from millstream.metrics.task.trials import Combine, ModelAnswers, Problems, ReadingRules, Unreadable
 
+MEND = " Mend the function, then `millstream rescore DIR --task FILE` scores these answers again without a call."
 NAN = float("nan")
 
 
@@ -30,6 +31,11 @@ def answers(*trials: Sequence[float], planned: int | None = None, empty: int = 0
         is_empty=array("b", [at < empty for at in range(len(score))]),
         is_truncated=array("b", [at < cut for at in range(len(score))]),
     )
+
+
+def without(problem: str, number: int, part: str | None = None) -> defaultdict[str | None, Problems]:
+    """Why answers have no score of a name, in the form of a model's columns."""
+    return defaultdict(Problems, {part: Problems({problem: number})})
 
 
 def model(name: str, given: ModelAnswers, **fields: Any) -> ModelAnswers:
@@ -136,7 +142,7 @@ def test_variants_are_adjusted_over_all_models_as_two_runs_are() -> None:
 def test_half_of_the_answers_without_a_score_leave_the_model_without_one(silent: int, is_worthless: bool) -> None:
     given = answers(*[[NAN if at < silent else 1.0] for at in range(20)], empty=1)
     other = model("a/y", answers(*[[0.0]] * 20))
-    problems = Counter({"the answer names no letter for certain": silent})
+    problems = without("the answer names no letter for certain", silent)
     found = scores([model("a/x", given, problems=problems), other], ReadingRules(items=20))
     entry = found["models"]["a/x"]
     assert (entry["mean"] is None) == is_worthless
@@ -166,21 +172,79 @@ def test_a_model_without_a_single_scored_item_measured_nothing() -> None:
 
 
 def test_errors_of_the_score_function_are_told_apart_from_answers_that_cannot_be_read() -> None:
-    problems = Counter({"the score function raised KeyError in t.py line 7: 'total'": 3, "the answer is empty": 1})
+    problems = without("the score function raised KeyError in t.py line 7: 'total'", 3)
+    problems[None].add("the answer is empty")
     found = scores([model("a/x", answers(*[[NAN]] * 4, empty=1), problems=problems)], ReadingRules(items=4))
-    (told,) = found["unmeasured"]
-    assert "(1 empty, 0 that cannot be read, 3 whose score function raised an error)" in told
-    assert "Most often: the score function raised KeyError in t.py line 7: 'total'. Mend the function, then" in told
-    assert told.endswith("`millstream rescore DIR --task FILE` scores these answers again without a call.")
+    of_model, raised = found["unmeasured"]
+    assert "(1 empty, 0 that cannot be read, 3 whose score function raised an error)" in of_model
+    assert raised == f"the score function raised on 3 of 4 answers: KeyError in t.py line 7: 'total'.{MEND}"
 
 
 def test_a_score_function_that_raises_once_leaves_a_score_that_is_not_whole() -> None:
-    problems = Counter({"the score function raised KeyError in t.py line 7: 'total'": 1})
+    problems = without("the score function raised KeyError in t.py line 7: 'total'", 1)
     found = scores([model("a/x", answers(*[[1.0]] * 199, [NAN]), problems=problems)], ReadingRules(items=200))
     assert found["models"]["a/x"]["mean"] == 1.0
     (told,) = found["unmeasured"]
-    assert told.startswith("a/x: 1 of its 200 answers (0.5%) are not scored, since the score function raised an error.")
-    assert "t.py line 7" in told and "Mend the function" in told
+    assert told == f"the score function raised on 1 of 200 answers: KeyError in t.py line 7: 'total'.{MEND}"
+
+
+def test_errors_of_one_line_are_one_cause_over_all_models_whatever_their_words_and_number() -> None:
+    models = []
+    for name in ("a/x", "a/y"):
+        problems = without("the score function gave 'a', which is no finite number", 1)
+        for number in range(60):
+            problems[None].add(f"the score function gave {number}, which is too large for a mean")
+            problems[None].add(f"the score function raised KeyError in t.py line 7: {name}: {number}")
+        problems[None].add("the score function raised TypeError in t.py line 9: no")
+        models.append(model(name, answers(*[[1.0]] * 200, *[[NAN]] * 122), problems=problems))
+    found = scores(models, ReadingRules(items=322))
+    (told,) = found["unmeasured"]
+    causes = "KeyError in t.py line 7: a/x: 0 (120); TypeError in t.py line 9: no (2)"
+    assert told == f"the score function raised on 122 of 644 answers: {causes}.{MEND}"
+    assert (
+        "(0 empty, 61 that cannot be read, 61 whose score function raised an error)"
+        in found["models"]["a/x"]["remarks"][0]
+    )
+    assert found["models"]["a/x"]["problems"]["others"] == 12
+
+
+def test_a_score_without_a_figure_has_its_reason_whether_it_is_the_main_one_or_not() -> None:
+    given = answers(*[[1.0]] * 8)
+    problems = without("the score function raised KeyError in t.py line 7: 'tone'", 8, "tone")
+    problems["terse"].add("the judge's reply cannot be read: it holds no JSON object", 5)
+    problems["length"].add("the score function raised TypeError in u.py line 3: no", 1)
+    parts = {
+        "right": given.score,
+        "tone": array("d", [NAN] * 8),
+        "terse": array("d", [NAN] * 5 + [1.0] * 3),
+        "length": array("d", [NAN] + [1.0] * 7),
+    }
+    found = scores([model("a/x", given, parts=parts, firsts={"right"}, problems=problems)], ReadingRules(items=8))
+    entry = found["models"]["a/x"]
+    assert [entry["scores"][name]["mean"] for name in parts] == [1.0, None, None, 1.0]
+    assert ["problems" in entry["scores"][name] for name in parts] == [False, True, True, True]
+    assert found["unmeasured"] == [
+        "a/x: tone has no score: 8 of its 8 answers (100.0%) have no score (0 empty, 0 that cannot be read, 8 whose "
+        "score function raised an error), half of them or more.",
+        "a/x: terse has no score: 5 of its 8 answers (62.5%) have no score (0 empty, 5 that cannot be read), half of "
+        "them or more. Most often: the judge's reply cannot be read: it holds no JSON object.",
+        f"tone: the score function raised on 8 of 8 answers: KeyError in t.py line 7: 'tone'.{MEND}",
+        f"length: the score function raised on 1 of 8 answers: TypeError in u.py line 3: no.{MEND}",
+    ]
+    (told,) = entry["remarks"]
+    assert told.startswith("a/x: length: 1 of its 8 answers (12.5%) have no score (0 empty, 0 that cannot be read, 1 ")
+    assert told.endswith("; they are left out.")
+
+
+def test_silence_of_all_scores_of_an_answer_is_told_once() -> None:
+    given = answers(*[[1.0]] * 6, *[[NAN]] * 2)
+    problems = without("the answer is empty", 2)
+    problems["right"].add("the answer is empty", 2)
+    problems["tone"].add("the answer is empty", 2)
+    parts = {"right": given.score, "tone": given.score}
+    found = scores([model("a/x", given, parts=parts, firsts={"right"}, problems=problems)], ReadingRules(items=8))
+    assert found["unmeasured"] == [] and len(found["models"]["a/x"]["remarks"]) == 2
+    assert all("problems" not in each for each in found["models"]["a/x"]["scores"].values())
 
 
 def test_cut_and_missing_items_are_told_before_the_score() -> None:
