@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -112,9 +113,9 @@ def test_evaluate_says_which_score_is_missing_and_why(provider: Provider, tmp_pa
     def tone(reply: ms.Reply, row: dict[str, int]) -> float:
         return 1 / (row["n"] % 4)
 
-    score = {"right": ms.regex("prompt [0-7]"), "tone": tone}
+    score: Any = {"right": ms.regex("prompt [0-7]"), "tone": tone}
     task = ms.Task(data=[{"n": n} for n in range(12)], prompt="Number {n}?", score=score)
-    where = {"base_url": provider.base_url, "cache": str(tmp_path / "cache")}
+    where: Any = {"base_url": provider.base_url, "cache": str(tmp_path / "cache")}
     found = ms.evaluate(task, "sim/open", tmp_path / "run", report=False, **where)
     (told,) = found.unmeasured
     line = tone.__code__.co_firstlineno + 1
