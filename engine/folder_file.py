@@ -126,7 +126,7 @@ def _is_deep(data: bytes) -> bool:
     return False
 
 
-def write_whole(path: Path, data: bytes | Iterable[bytes], *, is_synced: bool = True) -> None:
+def write_whole(path: Path, data: bytes | Iterable[bytes | memoryview], *, is_synced: bool = True) -> None:
     """Replaces a file at once: a reader, or a kill, finds either the old file or the new one; a power cut too, if it is
     synced."""
     fresh = path.with_name(path.name + ".new")

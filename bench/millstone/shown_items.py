@@ -31,6 +31,7 @@ class GridReader(ItemReader):
     def __init__(self, manifest: Mapping[str, Any] | None) -> None:
         super().__init__(Record)
         grid = _grid(manifest)
+        self.source = "" if grid is None else grid.dataset.digest
         self._issues = {} if grid is None else {issue.id: issue for issue in grid.dataset.issues}
         # The trials of a cell are asked for one after the other.
         self._prompts = None if grid is None else lru_cache(4)(grid.prompts)

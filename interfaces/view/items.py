@@ -1,7 +1,8 @@
 """The items of runs by models, for the table that the report has too: records are read on from where the last look
 ended.
 
-Keeps numbers of each line and the words of each item, no answer: an item that is opened is read again.
+Keeps numbers of each line and the words of each item, no answer: an item that is opened is read again. Those of a large
+run are on disk too, so that another server need not read it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from ...bench.evaluation.door.registry import benchmark_of
 from ...bench.evaluation.door.served_rows import ONE_ROW_EACH
 from ...bench.evaluation.door.treatments import pairs_in
 from ...bench.evaluation.page.items import Matrix, RunItems
+from ...bench.evaluation.page.kept_items import LINES_LEAST, keep, load
 from ...bench.evaluation.running.served import rows_in
 from ...engine.folder_file import lines_in
-from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
+from ...engine.runs.run_folder import FAILURES, read_manifest
 
 # A million cells are some fifty megabytes for a browser.
 CELLS_MAX = 1_200_000
@@ -30,51 +32,57 @@ _APART = "These runs have no item in common: each cell is of one run alone."
 
 
 class _ReadItems:
-    """The items of one run so far."""
+    """The items of one run so far. `cache`: where those of a large run are kept."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cache: Path) -> None:
         self._folder = folder
+        self._cache = cache
         self._rewind()
 
     def _rewind(self) -> None:
-        manifest = read_manifest(self._folder)
+        manifest = self._manifest = read_manifest(self._folder)
         benchmark = benchmark_of(self._folder)
         # Who answered is known when a run has ended; before, each model has its own row.
         rows = rows_in(self._folder, manifest) if manifest.get("ended") else ONE_ROW_EACH
         reader, pairs = benchmark.item_reader(manifest), pairs_in(rows.specification(manifest["specification"]))
         self.items = RunItems(self._folder, reader, rows, pairs)
         self._decode = msgspec.json.Decoder(reader.Line).decode
-        self._read_to = {RECORDS: 0, FAILURES: 0}
+        self._files: dict[str, int] = {}
+        load(self.items, manifest, self._cache)
 
     def read_on(self) -> RunItems:
-        for name, begin in tuple(self._read_to.items()):
+        for name, part in self.items.read.items():
             with suppress(FileNotFoundError):
-                if (self._folder / name).stat().st_size < begin:
-                    self._rewind()  # `retry` begins the file of failures anew
+                status = (self._folder / name).stat()
+                if status.st_size < part.size or status.st_ino != self._files.setdefault(name, status.st_ino):
+                    self._rewind()  # `retry` begins the file of failures anew, `rescore` replaces the records
                     return self.read_on()
-        for name in self._read_to:
+        for name in self.items.read:
             with suppress(FileNotFoundError):
                 self._read_file(name)
+        keep(self.items, self._manifest, self._cache, self.items.kept + max(self.items.kept // 4, LINES_LEAST))
         return self.items
 
     def _read_file(self, name: str) -> None:
-        add, decode, place = self.items.add, self._decode, self._read_to[name]
+        add, decode, part = self.items.add, self._decode, self.items.read[name]
         line_of = self.items.rows.line if self.items.rows.names else bytes
-        for written in lines_in(self._folder / name, place):
+        for written in lines_in(self._folder / name, part.size):
             if not written.endswith(b"\n"):
                 return  # the rest comes
             try:
                 if line := line_of(written):
-                    add(decode(line), place, is_failure=name == FAILURES)
+                    add(decode(line), part.size, is_failure=name == FAILURES)
             except (msgspec.MsgspecError, UnicodeError):
                 pass  # what is wrong with a line, `verify` says
-            place = self._read_to[name] = place + len(written)
+            part.add(written)
 
 
 class ItemTables:
-    """The tables of all runs that were looked into lately."""
+    """The tables of all runs that were looked into lately. `cache`: the folder in which what was read of large runs is
+    kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
         self._runs: dict[Path, _ReadItems] = {}
         self._latest: tuple[list[tuple[RunItems, int]], Matrix] | None = None
 
@@ -104,7 +112,7 @@ class ItemTables:
         return self._latest[1]
 
     def _kept(self, folder: Path) -> _ReadItems:
-        self._runs[folder] = run = self._runs.pop(folder, None) or _ReadItems(folder)
+        self._runs[folder] = run = self._runs.pop(folder, None) or _ReadItems(folder, self._cache)
         for oldest in tuple(self._runs)[:-RUNS_KEPT]:
             del self._runs[oldest]
         return run

@@ -20,6 +20,7 @@ from msgspec import structs
 from ...configuration.errors import exit_code_of
 from ...engine.runs.live import steer
 from ...providers.llm.serve_dialect import Problem, RequestRefusal
+from ...wiring import Settings
 from ..http.bodies import body_of, object_of
 from ..http.guard import CallerToken, GuardRules, digest_of, judge
 from ..http.http_connection import Connection
@@ -91,7 +92,7 @@ class ViewServer:
         self.token = token or secrets.token_urlsafe(24)
         self._folders = RunFolders(roots)
         self._scores: dict[Path, tuple[RunScores, asyncio.Lock]] = {}
-        self._items = ItemTables()
+        self._items = ItemTables(Settings().cache_folder())
         self._labels = LabelSheets()
         self._items_lock, self._labels_lock = asyncio.Lock(), asyncio.Lock()
         self._rules = GuardRules(port, tokens=(CallerToken("", digest_of(self.token)),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from command_line import Provider, finish, start
 from viewed_runs import HOSTILE, made_run, record, until, viewing
 
+from millstream.bench.evaluation.page.kept_items import LINES_LEAST
+from millstream.engine.folder_file import write_whole
 from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.run_folder import RunFolder
 from millstream.interfaces.view.folders import RunFolders
@@ -187,7 +190,7 @@ def test_final_scores_are_those_of_the_models_that_answered(tmp_path: Path) -> N
 
 def test_items_are_read_on_and_are_those_of_the_report(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", 3)
-    tables, path = ItemTables(), folder / "records.jsonl"
+    tables, path = ItemTables(tmp_path / "cache"), folder / "records.jsonl"
     assert tables.columns({"run": folder})["items"] == ["0", "1", "2"]
     size = path.stat().st_size
     with path.open("r+b") as file:
@@ -201,11 +204,34 @@ def test_items_are_read_on_and_are_those_of_the_report(tmp_path: Path) -> None:
     assert tables.details({"run": folder}, "nothing") is None
 
 
+def test_another_server_need_not_read_a_large_run_again(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", LINES_LEAST)
+    tables, took_s = [ItemTables(tmp_path / "cache") for _ in range(2)], []
+    for each in tables:
+        began = time.process_time()
+        each.details({"run": folder}, "nothing")
+        took_s.append(time.process_time() - began)
+    assert took_s[1] < 0.7 * took_s[0]
+    # What is read of the first lines by now is what they are.
+    size, mark = (path := folder / "records.jsonl").stat().st_size, json.loads(path.read_bytes().split(b"\n")[0])
+    path.write_bytes(path.read_bytes().replace(b'"score": 1.0', b'"score": 0.5'))
+    assert mark["score"] == 1.0 and path.stat().st_size == size
+    assert set(ItemTables(tmp_path / "cache").columns({"run": folder})["cells"]["score"][0]) == {0.5}
+
+
+def test_records_that_were_replaced_are_read_anew(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", 2)
+    tables, path = ItemTables(tmp_path / "cache"), folder / "records.jsonl"
+    assert tables.columns({"run": folder})["cells"]["score"] == [[1.0, 1.0]]
+    write_whole(path, path.read_bytes().replace(b'"score": 1.0', b'"score": 0.5'))
+    assert tables.columns({"run": folder})["cells"]["score"] == [[0.5, 0.5]]
+
+
 def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
     runs = {name: made_run(tmp_path / name, 2) for name in ("a", "b")}
     with (runs["b"] / "records.jsonl").open("ab") as file:
         file.write(sealed(record(2, 0.0)))
-    columns = ItemTables().columns(runs)
+    columns = ItemTables(tmp_path / "cache").columns(runs)
     assert [model["name"] for model in columns["models"]] == ["a: lab/one", "b: lab/one"]
     assert columns["cells"]["answers"] == [[1, 1, 0], [1, 1, 1]]
 
@@ -213,9 +239,9 @@ def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
 def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:
     runs = {name: made_run(tmp_path / name, 0) for name in ("a", "b")}
     for at, folder in enumerate(runs.values()):
-        assert ItemTables().columns(runs)["notes"] == []
+        assert ItemTables(tmp_path / "cache").columns(runs)["notes"] == []
         (folder / "records.jsonl").write_bytes(sealed(record(at)))
-    [note] = ItemTables().columns(runs)["notes"]
+    [note] = ItemTables(tmp_path / "cache").columns(runs)["notes"]
     assert "no item in common" in note
 
 

@@ -76,6 +76,9 @@ class ItemReader:
     within: tuple[float, float] | None = None
     """The least and the largest possible score; None: not known. Below their middle an answer counts as wrong."""
 
+    source = ""
+    """The digest of the data that titles are read from, if they are not in the records; empty: they are."""
+
     def __init__(self, record: type[Any]) -> None:
         self.Record = record
 

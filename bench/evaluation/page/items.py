@@ -6,6 +6,7 @@ the live page asks the server for them. Keeps no answer: the lines of an item ar
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -33,6 +34,25 @@ _IMAGE_CHARS = 30
 _OK, _CUT, _NAN = "ok", "cut off", float("nan")
 
 
+class ReadPart:
+    """The part of a file that was read: how many bytes, and their hash."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        # The fastest of hashlib's here, twice as fast as BLAKE2: a processor has instructions for it.
+        self._hash = hashlib.sha256()
+
+    def __repr__(self) -> str:
+        return f"<ReadPart [{self.size:,} bytes]>"
+
+    def add(self, data: bytes | memoryview) -> None:
+        self.size += len(data)
+        self._hash.update(data)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
 class RunItems:
     """The lines of one run, each as a row of numbers."""
 
@@ -46,20 +66,23 @@ class RunItems:
         self.groups: list[str] = []
         self.titles: list[str] = []
         self.expected: list[str] = []
-        # Hashes of the items' rows in the data, since two files may give different rows one id; 0: not known.
-        self.row_hashes = array("q")
         self.pairs = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
         self.labels: dict[str, int] = {"": 0}
         self.statuses: dict[str, int] = {_OK: 0}
-        # Of each line the numbers of its item, pair, label and status, its length, and the byte at which it begins; and
+        # Hashes of the items' rows in the data, since two files may give different rows one id; 0: not known.
+        self.row_hashes = array("q")
+        # Of each line the numbers of its item, pair, label and status, and its length; the byte at which it begins; and
         # its score, cost and tokens.
-        self._whole, self._parts = array("q"), array("d")
+        self._whole, self._places, self._parts = array("i"), array("q"), array("d")
         self._pairs: dict[tuple[Any, ...], int] = {}
         # The lines in the order of their items, and where those of each item begin; made when an item is opened.
         self._by_item = self._begins = np.zeros(0, np.int64)
+        self.read = {RECORDS: ReadPart(), FAILURES: ReadPart()}
+        # So many lines are kept beside the cache.
+        self.kept = 0
 
     def __len__(self) -> int:
-        return len(self._parts) // 3
+        return len(self._places)
 
     def __repr__(self) -> str:
         return f"<RunItems [{len(self):,} lines of {len(self.items):,} items and {len(self.pairs):,} models]>"
@@ -67,10 +90,10 @@ class RunItems:
     def reading(self, lines: Iterable[bytes], name: str, *, is_failure: bool = False) -> Iterator[bytes]:
         """Yields the lines of a file, with the rows' models, and adds each on the way. Raises RecordError for a line
         that is none."""
-        decode = msgspec.json.Decoder(self.reader.Line).decode
-        begin = 0
+        decode, part = msgspec.json.Decoder(self.reader.Line).decode, self.read[FAILURES if is_failure else RECORDS]
         for number, written in enumerate(lines, 1):
-            place, begin = begin, begin + len(written) + 1
+            place = part.size
+            part.add(written + b"\n")
             if line := self.rows.line(written):
                 try:
                     self.add(decode(line), place, is_failure=is_failure)
@@ -98,13 +121,14 @@ class RunItems:
         # A failure's place is below zero, since it stands in a file of its own.
         place = ~place if is_failure else place
         which = labels.setdefault(label, len(labels)), statuses.setdefault(status, len(statuses))
-        self._whole.extend((item, pair, *which, len(text), place))
+        self._whole.extend((item, pair, *which, len(text)))
+        self._places.append(place)
         self._parts.extend(_NAN if each is None else each for each in (score, line.cost, tokens))
 
     def _begin(self, name: str, line: Any) -> int:
         """Notes an item of which this is the first line, and returns its number."""
         reader, row = self.reader, self.reader.row(line)
-        self.row_hashes.append(hash(msgspec.json.encode(row, order="sorted")) if row else 0)
+        self.row_hashes.append(_row_hash(row) if row else 0)
         self.groups.append(visible(reader.group(line)))
         self.titles.append(visible(reader.title(line)))
         self.expected.append(visible(brief(reader.expected(row), BEGINNING)))
@@ -119,14 +143,18 @@ class RunItems:
         except (OSError, LocalFault, RecordError):  # prompts are shown without them
             return {}
 
-    def whole(self) -> NDArray[np.int64]:
-        """Returns of each line the numbers of item, pair, label and status, its length, and where it begins."""
-        # A copy, since a view of an array keeps it from growing.
-        return np.array(self._whole, np.int64).reshape(-1, 6)
+    @property
+    def arrays(self) -> list[array[Any]]:
+        return [self.row_hashes, self._whole, self._places, self._parts]
+
+    def whole(self) -> NDArray[np.int32]:
+        """Returns of each line the numbers of item, pair, label and status, and its length. No line can be added as
+        long as somebody holds it."""
+        return np.asarray(self._whole).reshape(-1, 5)
 
     def parts(self) -> NDArray[np.float64]:
-        """Returns the score, the cost and the tokens of each line; NaN: it has none."""
-        return np.array(self._parts, np.float64).reshape(-1, 3)
+        """Returns the score, the cost and the tokens of each line, NaN where it has none; as `whole` does."""
+        return np.asarray(self._parts).reshape(-1, 3)
 
     def records_of(self, at: int) -> Iterator[Any]:
         """Yields the records of the item of this number, answers and failures, read again from the files."""
@@ -135,7 +163,7 @@ class RunItems:
             self._by_item = np.argsort(item, kind="stable")
             self._begins = np.concatenate(([0], np.bincount(item).cumsum()))
         lines = self._by_item[self._begins[at] : self._begins[at + 1]].tolist()
-        places = [self._whole[6 * each + 5] for each in lines]
+        places = [self._places[each] for each in lines]
         decode = msgspec.json.Decoder(self.reader.Record).decode
         for file_name, begins in (
             (RECORDS, [each for each in places if each >= 0]),
@@ -166,16 +194,17 @@ class Matrix:
         self._statuses = {
             name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.statuses))
         }
-        lines, parts, begin = [np.zeros((0, 4), np.int64)], [np.zeros((0, 3))], 0
+        columns, begin = [], 0
         for run, numbers in zip(runs, self._numbers, strict=True):
-            item, pair, own_label, own_status, chars, _ = run.whole().T
-            cell = (pair + begin) * len(self.items) + _placed(numbers, self.items)[item]
+            item, pair, own_label, own_status, chars = run.whole().T
+            cell = (pair.astype(np.int64) + begin) * len(self.items) + _placed(numbers, self.items)[item]
             own_label = _placed(run.labels, self._labels)[own_label]
-            lines.append(np.stack((cell, own_label, _placed(run.statuses, self._statuses)[own_status], chars), 1))
-            parts.append(run.parts())
+            own_status = _placed(run.statuses, self._statuses)[own_status]
+            columns.append((cell, own_label, own_status, chars, *run.parts().T))
             begin += len(run.pairs)
-        cells, label, status, length = np.concatenate(lines).T
-        score, cost, tokens = np.concatenate(parts).T
+        # Of one run nothing is copied.
+        of_all = columns[0] if len(columns) == 1 else map(np.concatenate, zip(*columns, strict=True))
+        cells, label, status, length, score, cost, tokens = of_all
         self.answers = np.bincount(cells, minlength=size).reshape(shape)
         self.score = _means(cells, score, size).reshape(shape)
         self.longest = np.zeros(size, np.int64)
@@ -294,6 +323,12 @@ def _numbers_of(runs: Sequence[RunItems], names: Mapping[Path, str]) -> list[dic
             numbers[name if is_same else f"{name} ({names.get(run.path, run.path.name)})"] = at
         every.append(numbers)
     return every
+
+
+def _row_hash(row: Mapping[str, Any]) -> int:
+    """Returns a hash that is the same in every process."""
+    digest = hashlib.blake2b(msgspec.json.encode(row, order="sorted"), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
 
 
 def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:

@@ -111,6 +111,12 @@ def read(path: Path, chosen: Mapping[str, Any] = MappingProxyType({})) -> Benchm
         from .runs import read_run
 
         records = read_run(benchmark, path, manifest, readings)
+    if manifest is not None:
+        from .items import RunItems
+        from .kept_items import keep
+
+        if isinstance(items := getattr(records, "items", None), RunItems):
+            keep(items, manifest, Settings().cache_folder())
     return BenchmarkFolder(path, manifest, benchmark, records)
 
 
