@@ -7,9 +7,11 @@ package costs next to nothing and a part that is not used is never read.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # true for type checkers, which know this name; `typing` takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from .bench.evaluation.door.ask import Ask as Ask
     from .bench.evaluation.door.ask import CallFailed as CallFailed
     from .bench.evaluation.door.benchmark import ItemBenchmark as ItemBenchmark

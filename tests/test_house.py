@@ -177,9 +177,9 @@ BREACHES = {
         "metrics.load.breach -> millstream.metrics.task",
     ),
     "engine/breach_outside.py": (
-        "import aiohttp",
+        "import httptools",
         "The engine knows no HTTP library and no screen",
-        "engine.breach_outside -> aiohttp",
+        "engine.breach_outside -> httptools",
     ),
     "providers/breach_shared.py": (
         "from ..engine import shared",

@@ -40,7 +40,7 @@ from .served import compared_names, stated_in
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
 
-_PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
+_PACKAGES = ("aiohappyeyeballs", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
 
 
 class RunResult(Struct, kw_only=True):
