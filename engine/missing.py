@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 
 def missing_module(error: BaseException) -> str:
     """Returns the top-level name of the module that an ImportError is about, also if a library raised an error of its
@@ -12,6 +14,12 @@ def missing_module(error: BaseException) -> str:
             return at.name.partition(".")[0]
         at = (at.__cause__ or at.__context__) if isinstance(at, ImportError) else None
     return ""
+
+
+def require(library: str) -> None:
+    """Raises ModuleNotFoundError for a library that is not installed, without loading it."""
+    if find_spec(library) is None:
+        raise ModuleNotFoundError(f"No module named {library!r}", name=library)
 
 
 def missing_text(error: ImportError) -> str:

@@ -274,11 +274,11 @@ def _supported_pair(one: _Instruction) -> _Positions | None:
 
 
 def _statement(text: str) -> _Statement:
-    words = re.findall(r"\w+", re.sub(r"n't\b", " not", _SPEAKS.sub("", text)).casefold())
-    stems = frozenset(_stem(word) for word in words if word not in _IDLE and word not in _NEGATIONS)
-    return _Statement(stems, any(word in _NEGATIONS for word in words))
+    words = {*re.findall(r"\w+", re.sub(r"n't\b", " not", _SPEAKS.sub("", text)).casefold())}
+    return _Statement(frozenset(map(_stem, words - _IDLE - _NEGATIONS)), not words.isdisjoint(_NEGATIONS))
 
 
+@lru_cache(1024)
 def _stem(word: str) -> str:
     """Returns the word without its ending, for comparisons: allowing, allowed, allows and allow become the same."""
     for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):

@@ -37,6 +37,13 @@ def test_a_command_that_needs_a_missing_library_says_so_in_one_line(name: str, t
     assert not (tmp_path / "run").exists()
 
 
+def test_a_library_that_only_the_end_of_a_run_needs_is_missed_before_there_is_a_folder(tmp_path: Path) -> None:
+    hidden = hiding(tmp_path, "sitecustomize", "import sys; sys.modules['numpy'] = None")
+    done = finish(start(tmp_path, "run", "millstone", "--model", "sim/open", "--out", "run", PYTHONPATH=hidden))
+    assert done.code == 5 and done.err.endswith("numpy is missing: pip install numpy, or install Millstream anew\n")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("name", ["protego", "pebble", "charset_normalizer"])
 def test_a_library_that_only_pages_need_is_missed_by_who_reads_pages(name: str, tmp_path: Path) -> None:
     code = f"raise ModuleNotFoundError('hidden by the test', name={name!r})"

@@ -17,6 +17,7 @@ from msgspec import Struct, field, structs
 
 from ....engine.collector import calm_collector
 from ....engine.fault import LocalFault
+from ....engine.missing import require
 from ....engine.pairs import FinishedItems, Pair
 from ....engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
 from ....engine.store.snapshot import digest_of
@@ -99,7 +100,8 @@ def execute(
     WrongSpecification if the folder can't be used, and BenchmarkDefect once the folder is closed."""
     began = time.monotonic()
     if not (prepared.out / MANIFEST).exists():
-        _engine()  # what it lacks is reported before there is a folder
+        _engine()  # what it lacks is reported before there is a folder, and what the end of the run lacks
+        require("numpy")
     with _opened(prepared, retry=retry, set_aside=set_aside) as folder:
         recount = RunRecount(prepared, folder)
         done = read_done(folder, prepared.benchmark.Line, prepared.is_own, recount.add)

@@ -193,7 +193,6 @@ def carry_out(
     from ....engine.fault import LocalFault
     from ....wiring.lane_names import unused_lanes
     from ...terminal.progress import watch_on_stderr
-    from ..run_summary import as_json, causes, exit_code_of, tell, tell_briefly
 
     results: list[RunResult] = []
     noted = dict.fromkeys(unused_lanes([each.settings for each in prepared]))
@@ -211,6 +210,9 @@ def carry_out(
             results.append(execute(each, retry=retry, set_aside=set_aside, watch=watch))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
+    # Here, since its statistics load numpy, which takes a tenth of a second: the calls begin sooner without it.
+    from ..run_summary import as_json, causes, exit_code_of, tell, tell_briefly
+
     code = exit_code_of(results)
     tells = tell_briefly if is_brief and not any(result.pending or result.failed for result in results) else tell
     say_result(options.json, lambda: as_json(results), lambda: tells(results), error=causes(results))
