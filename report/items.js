@@ -1,5 +1,5 @@
-// Items by models: a table to search, filter and sort, and one item with what each model answered. Stands alone: a report
-// has its data inside, a live page asks its server. Whatever models wrote is set as text, never as markup.
+// Items by models: a table to search, filter and sort, and one item with what each model answered. Uses what elements.js
+// has: a report has its data inside, a live page asks its server.
 //
 //   showItems(element, {columns: async () => …, details: async (item) => …})
 //
@@ -31,17 +31,6 @@
   };
   const RANGES = { score: "Score", longest: "Longest answer", cost: "Dollars" };
 
-  function made(tag, properties, ...children) {
-    const { data, aria, ...plain } = properties;
-    const element = Object.assign(document.createElement(tag), plain);
-    Object.assign(element.dataset, data);
-    for (const [name, value] of Object.entries(aria ?? {})) element.setAttribute(name === "role" ? name : `aria-${name}`, value);
-    element.append(...children.filter((each) => each !== null && each !== ""));
-    return element;
-  }
-
-  const count = (number) => number.toLocaleString("en-GB");
-  const several = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
   const figure = (number) => (Number.isNaN(number) ? "–" : String(Math.round(number * 1000) / 1000));
   const dollars = (number) => (Number.isNaN(number) ? "–" : `$${number >= 0.01 || number === 0 ? number.toFixed(2) : number.toPrecision(2)}`);
 
@@ -91,8 +80,8 @@
     if (data.alike?.of === models) return data.alike.groups;
     const nameOf = (at) => data.models[at].name.slice(data.models[at].folder.length);
     const groups = [...new Set(models.map(nameOf))].map((name) => models.filter((at) => nameOf(at) === name));
-    const several = groups.filter((group) => group.length > 1);
-    data.alike = { of: models, groups: several.length ? several : [models] };
+    const twice = groups.filter((group) => group.length > 1);
+    data.alike = { of: models, groups: twice.length ? twice : [models] };
     return data.alike.groups;
   }
   const apart = (data, models, at) => Math.max(...alike(data, models).map((group) => apartIn(data, group, at)));

@@ -1,14 +1,6 @@
 // The live half of the report: figures that answer to the pointer. Without it the page still shows every table and a
-// still picture of every figure. Whatever models wrote is set as text, never as markup.
+// still picture of every figure. Uses what elements.js has.
 "use strict";
-
-const byId = (id) => document.getElementById(id);
-
-function made(tag, properties, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
 
 function whenNear(element, act) {
   const watcher = new IntersectionObserver(
@@ -108,7 +100,7 @@ function addCsvButtons(place) {
   const title = place.parentElement.querySelector("caption").textContent;
   const copy = made("button", { type: "button", className: "small", textContent: "Copy as CSV" });
   const save = made("button", { type: "button", className: "small", textContent: "Save as CSV" });
-  for (const button of [copy, save]) button.setAttribute("aria-label", `${button.textContent}: ${title}`);
+  for (const button of [copy, save]) button.ariaLabel = `${button.textContent}: ${title}`;
   copy.addEventListener("click", async () => {
     await copyText(await csvOf(name));
     copy.textContent = "Copied";
@@ -213,8 +205,6 @@ for (const [id, spec] of Object.entries(JSON.parse(byId("figure-data").textConte
 }
 
 // ---- what a benchmark's own script uses ----
-
-const count = (number) => number.toLocaleString("en-GB");
 
 function fill(select, entries) {
   const kept = select.value;

@@ -1,18 +1,16 @@
 """Writes a report as one HTML page that loads nothing from a network and runs only its own scripts.
 
-Owns the page's frame and its policy: default-src 'none', scripts and styles by their hashes. Tables, still pictures and
-texts are in the page itself; without scripts only the interaction is lost. Knows no benchmark.
+Owns the page's frame. Tables, still pictures and texts are in the page itself; without scripts only the interaction is
+lost. Knows no benchmark.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
@@ -23,11 +21,10 @@ from .csv_files import csv_of
 from .escaping import in_html, in_script, packed
 from .headline import headline_html
 from .labels import one_line
+from .page_policy import policy, source_of
 from .pictures import drawing_library
 from .sections import PageContents, Section, anchor_html, csv_name
 from .table import Figure
-
-_NONE = "'none'"
 
 
 def page(title: str, parts: Sequence[PageContents], kept_in: Path | None = None) -> bytes:
@@ -37,7 +34,7 @@ def page(title: str, parts: Sequence[PageContents], kept_in: Path | None = None)
     specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
     packs = {name: pack for part in parts for name, pack in part.packs.items()}
     packs["csv-data"] = packed({csv_name(table): csv_of(table).decode() for part in parts for table in part.tables})
-    scripts = [runtime, source_of("page.js")]
+    scripts = [runtime, source_of("elements.js"), source_of("page.js")]
     # Benchmarks share the script of their items.
     scripts += dict.fromkeys(script for part in parts for script in part.scripts)
     blocks = [
@@ -56,7 +53,7 @@ def framed_page(
     style = _style(figures, "".join(dict.fromkeys(part.style for part in parts)))
     heading = one_line(title)
     values = {
-        "policy": _policy(style, scripts),
+        "policy": policy(style, scripts),
         "title": in_html(f"{heading} – Millstream report"),
         "heading": in_html(heading),
         "style": style,
@@ -65,11 +62,6 @@ def framed_page(
         "scripts": "\n".join([*blocks, *(f"<script>{script}</script>" for script in scripts)]),
     }
     return Template(source_of("page.html")).substitute(values).encode("utf-8")
-
-
-def source_of(name: str) -> str:
-    """Returns the text of a script, a style sheet or a frame of this package."""
-    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def _section(part: PageContents, section: Section, is_named: bool) -> str:
@@ -137,20 +129,3 @@ def _style(figures: Iterable[Figure], of_parts: str) -> str:
     sheet = source_of("page.css")
     on_paper = f"@media print {{ :root {{ {light} }}\n.plot svg {{ min-width: 0 !important; }} }}"
     return f"{style_sheet()}{sheet}{of_parts}{widths}\n{on_paper}\n"
-
-
-def _policy(style: str, scripts: Sequence[str]) -> str:
-    return "; ".join(
-        (
-            f"default-src {_NONE}",
-            f"script-src {' '.join(map(_hash, scripts)) if scripts else _NONE}",
-            f"style-src {_hash(style)}",
-            "img-src data:",
-            f"base-uri {_NONE}",
-            f"form-action {_NONE}",
-        )
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

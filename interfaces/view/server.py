@@ -31,7 +31,7 @@ from ..terminal.output import note
 from .folders import OF_FIELDS, RunFolders
 from .items import RUNS_KEPT, ItemTables
 from .labels import LabelSheets
-from .page import page, policy
+from .page import page
 from .scores import RunScores
 
 HOST = "127.0.0.1"
@@ -96,7 +96,7 @@ class ViewServer:
         self._labels = LabelSheets()
         self._items_lock, self._labels_lock = asyncio.Lock(), asyncio.Lock()
         self._rules = GuardRules(port, tokens=(CallerToken("", digest_of(self.token)),))
-        self._page = page()
+        self._page, self._policy = page()
         self._server = HttpServer(self._begin, _failed, self._drained, HOST, port)
         self._open = AsyncExitStack()
 
@@ -125,10 +125,8 @@ class ViewServer:
         path, _, text = request.seen.target.partition("?")
         query = parse_qs(text)
         if path == "/" and request.seen.method != "POST":
-            fields = (
-                f"Content-Type: text/html; charset=utf-8\r\nContent-Security-Policy: {policy(self._page)}\r\n{_SAFE}"
-            )
-            return HttpResponse(200, fields, self._page.html)
+            fields = f"Content-Type: text/html; charset=utf-8\r\nContent-Security-Policy: {self._policy}\r\n{_SAFE}"
+            return HttpResponse(200, fields, self._page)
         if request.seen.method == "POST":
             act = {"/steer": self._steer, "/label": self._label}.get(path)
             if act is None:

@@ -1,18 +1,11 @@
 // The live page: asks its server once a second, and changes only what has changed, so that focus and selection stay.
-// Every text that came from elsewhere is set as text, never as markup.
+// Uses what elements.js and items.js have.
 "use strict";
 
-const byId = (id) => document.getElementById(id);
 const key = new URLSearchParams(location.search).get("key") ?? "";
 const EVERY_MS = 1000;
 // Scores are computed from all answers so far, which takes longer.
 const SCORES_MS = 3000;
-
-function made(tag, properties, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
 
 async function ask(path, body) {
   const headers = { Authorization: `Bearer ${key}` };
@@ -26,9 +19,8 @@ async function ask(path, body) {
 
 // ---- texts ----
 
-const whole = (number) => number.toLocaleString("en");
 const dollars = (number) => (number == null ? "–" : `$${number.toFixed(number < 1 ? 4 : 2)}`);
-const rate = (number) => (number == null ? "–" : number >= 100 ? whole(Math.round(number)) : number.toPrecision(2));
+const rate = (number) => (number == null ? "–" : number >= 100 ? count(Math.round(number)) : number.toPrecision(2));
 const SAID = { begun: "not running", stopped: "ended early", silent: "killed or standing still" };
 const STOPPED = {
   budget: "stopped at --max-cost", interrupted: "interrupted", dead_key: "stopped: API key refused", empty_account: "stopped: account empty",
@@ -48,7 +40,7 @@ function clock(seconds) {
 function doneText(run) {
   if (run.done == null) return "–";
   const unit = run.item ? ` ${run.item}s` : "";
-  return `${whole(run.done)} of ${whole(run.total)}${unit}`;
+  return `${count(run.done)} of ${count(run.total)}${unit}`;
 }
 
 function setText(element, text) {
@@ -76,18 +68,17 @@ const itemsAddress = (names, fields = {}) => `#${new URLSearchParams({ items: na
 const chosen = () => [...rows].filter(([, row]) => row.box.checked).map(([name]) => name);
 
 function rowFor(run) {
-  const bar = made("progress", {});
-  bar.setAttribute("aria-label", `done of ${run.name}`);
-  const row = { box: made("input", { type: "checkbox" }), bar, done: made("span"), state: made("span", { className: "state" }) };
-  row.box.setAttribute("aria-label", `compare ${run.name}`);
-  row.box.addEventListener("change", () => { byId("compare").disabled = chosen().length !== 2; });
+  const bar = made("progress", { ariaLabel: `done of ${run.name}` });
+  const box = made("input", { type: "checkbox", ariaLabel: `compare ${run.name}` });
+  const row = { box, bar, done: made("span"), state: made("span", { className: "state" }) };
+  box.addEventListener("change", () => { byId("compare").disabled = chosen().length !== 2; });
   row.link = made("a", { href: addressOf(run.name), textContent: run.name });
   row.what = made("span", { className: "note" });
   for (const name of ["rate", "inFlight", "cost"]) row[name] = made("td", { className: "number" });
   row.waits = made("td");
   row.line = made(
     "tr", {},
-    made("td", {}, row.box),
+    made("td", {}, box),
     made("th", { scope: "row" }, row.link, made("br"), row.what),
     made("td", {}, row.state),
     made("td", {}, bar, " ", row.done),
@@ -103,7 +94,7 @@ function showRow(row, run) {
   setText(row.what, [run.kind === "load" ? "load test" : run.benchmark, (run.models ?? []).join(", ")].filter(Boolean).join(": "));
   const sends = isSending(run);
   setText(row.rate, sends ? rate(run.per_s) : "–");
-  setText(row.inFlight, sends ? whole(run.in_flight) : "–");
+  setText(row.inFlight, sends ? count(run.in_flight) : "–");
   setText(row.cost, dollars(run.spent) + (run.max_cost != null ? ` of ${dollars(run.max_cost)}` : ""));
   setText(row.waits, (run.waits ?? []).join(", ") || (run.done == null ? run.line ?? "" : ""));
 }
@@ -129,7 +120,7 @@ function showList() {
     if (body.children[at] !== row.line && !row.line.contains(document.activeElement)) body.insertBefore(row.line, body.children[at] ?? null);
   });
   const going = runs.filter(isSending).length;
-  setText(byId("summary"), runs.length ? `${whole(runs.length)} ${runs.length === 1 ? "run" : "runs"}, ${going ? whole(going) : "none"} active.` : "There is no run below the folders that this page was given.");
+  setText(byId("summary"), runs.length ? `${several(runs.length, "run")}, ${going ? count(going) : "none"} active.` : "There is no run below the folders that this page was given.");
 }
 
 // Where two runs differ most stands first.
@@ -146,8 +137,7 @@ function button(text, act) {
 function panelFor(name) {
   const panel = { name, facts: new Map(), scored: 0 };
   panel.state = made("span", { className: "state" });
-  panel.bar = made("progress", {});
-  panel.bar.setAttribute("aria-label", `done of ${name}`);
+  panel.bar = made("progress", { ariaLabel: `done of ${name}` });
   panel.list = made("dl", { className: "facts" });
   panel.steer = steerFor(panel);
   panel.scores = made("div", {});
@@ -192,10 +182,8 @@ function steerFor(panel) {
     isSure = false;
     stop.textContent = "Stop";
   });
-  const box = made("div", { className: "steer" }, panel.pause, places.label, limit.label, set, stop, said);
-  box.setAttribute("role", "group");
-  box.setAttribute("aria-label", `steer ${panel.name}`);
-  return box;
+  const aria = { role: "group", label: `steer ${panel.name}` };
+  return made("div", { className: "steer", aria }, panel.pause, places.label, limit.label, set, stop, said);
 }
 
 function setFact(panel, title, text) {
@@ -209,7 +197,7 @@ function setFact(panel, title, text) {
   setText(fact.text, text);
 }
 
-const counts = (kinds) => Object.entries(kinds ?? {}).map(([kind, count]) => `${kind} ${whole(count)}`).join(", ");
+const counts = (kinds) => Object.entries(kinds ?? {}).map(([kind, number]) => `${kind} ${count(number)}`).join(", ");
 
 function showPanel(panel, run) {
   if (run === undefined) {
@@ -223,19 +211,19 @@ function showPanel(panel, run) {
   panel.steer.hidden = !sends;
   setText(panel.pause, run.state === "paused" ? "Resume" : "Pause");
   setFact(panel, "What", [run.benchmark, (run.models ?? []).join(", ")].filter(Boolean).join(": "));
-  setFact(panel, "Done", doneText(run) + (run.cached ? `, ${whole(run.cached)} from the cache` : ""));
-  setFact(panel, "Rate", sends ? `${rate(run.per_s)} a second, ${rate(run.average_per_s)} on average, ${whole(run.in_flight)} in flight` : "");
+  setFact(panel, "Done", doneText(run) + (run.cached ? `, ${count(run.cached)} from the cache` : ""));
+  setFact(panel, "Rate", sends ? `${rate(run.per_s)} a second, ${rate(run.average_per_s)} on average, ${count(run.in_flight)} in flight` : "");
   setFact(panel, "Time left", sends && run.left_s != null ? clock(run.left_s) : "");
   setFact(panel, "Cost", run.spent == null ? "" : `${dollars(run.spent)}${run.expected != null && sends ? ` of about ${dollars(run.expected)}` : ""}`);
   setFact(panel, "Limit", run.max_cost == null ? "" : `${dollars(run.max_cost)}, ${dollars(run.reserved)} reserved for calls in flight`);
   setFact(panel, "Waits for", (run.waits ?? []).join(", "));
-  setFact(panel, "Failed", sends ? counts(run.failures) : run.failed ? whole(run.failed) : "");
+  setFact(panel, "Failed", sends ? counts(run.failures) : run.failed ? count(run.failed) : "");
   setFact(panel, "Repeated", counts(run.retries));
   setFact(panel, "Report", run.report ?? "");
   setFact(panel, "Started", when(run.started));
   setFact(panel, "Ended", when(run.ended));
   setFact(panel, "As it says", !sends && run.line ? run.line : "");
-  setTable(panel.lanes, "Models", ["model", "done", "a second", "in flight", "at most", "state"], (run.lanes ?? []).map((lane) => [lane.model, whole(lane.done), rate(lane.per_s), whole(lane.in_flight), whole(lane.concurrency), lane.stopped || "open"]));
+  setTable(panel.lanes, "Models", ["model", "done", "a second", "in flight", "at most", "state"], (run.lanes ?? []).map((lane) => [lane.model, count(lane.done), rate(lane.per_s), count(lane.in_flight), count(lane.concurrency), lane.stopped || "open"]));
   if (run.kind === "run" && Date.now() - panel.scored >= (sends ? SCORES_MS : 10 * SCORES_MS)) showScores(panel);
 }
 
@@ -263,10 +251,7 @@ function setTable(place, title, heads, lines) {
     return made(kind, { textContent: one, className, ...(kind === "th" ? { scope: tag === "th" ? "col" : "row" } : {}) });
   });
   const table = made("table", {}, made("thead", {}, made("tr", {}, ...cell("th", heads))), made("tbody", {}, ...lines.map((line) => made("tr", {}, ...cell("td", line)))));
-  const box = made("div", { className: "table", tabIndex: 0 }, table);
-  box.setAttribute("role", "region");
-  box.setAttribute("aria-label", title);
-  place.replaceChildren(made("h3", { textContent: title }), box);
+  place.replaceChildren(made("h3", { textContent: title }), made("div", { className: "table", tabIndex: 0, aria: { role: "region", label: title } }, table));
 }
 
 // ---- the items ----
@@ -333,7 +318,7 @@ async function askLabel(place = {}) {
 
 function drawQuestion(trouble = "") {
   const one = asked;
-  const head = made("p", { className: "note", textContent: `${whole(one.labelled)} of ${whole(one.of)} labelled${one.at == null ? "; that was the last." : `; this is number ${whole(one.at + 1)}.`}` });
+  const head = made("p", { className: "note", textContent: `${count(one.labelled)} of ${count(one.of)} labelled${one.at == null ? "; that was the last." : `; this is number ${count(one.at + 1)}.`}` });
   const undo = button("Undo (U)", undoLabel);
   undo.disabled = !passed.length;
   const said = made("p", { className: "alert", role: "alert", textContent: trouble, hidden: !trouble });
@@ -343,9 +328,8 @@ function drawQuestion(trouble = "") {
   }
   const said_ = (text) => made("div", { className: "said", textContent: text });
   const choices = one.choices.map(([letter, name, words]) => {
-    const choice = button(`${letter}: ${words || name}`, () => pick(letter));
-    choice.setAttribute("aria-pressed", String(letter === picked || (picked === null && name === one.label)));
-    return choice;
+    const isChosen = letter === picked || (picked === null && name === one.label);
+    return Object.assign(button(`${letter}: ${words || name}`, () => pick(letter)), { ariaPressed: String(isChosen) });
   });
   const steps = picked === null ? [] : [...one.certainties.map(([digit, name]) => button(`${digit}: ${name}`, () => pick(digit))), button("Enter: leave it out", () => pick("Enter"))];
   const history = one.history.length ? [made("details", {}, made("summary", { textContent: `Earlier turns: ${one.history.length}` }), ...one.history.flatMap(([question, text]) => [made("h2", { textContent: "Earlier question" }), said_(question), made("h2", { textContent: "Earlier answer" }), said_(text)]))] : [];

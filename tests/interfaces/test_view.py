@@ -63,7 +63,7 @@ def test_the_page_loads_nothing_runs_its_own_script_alone_and_holds_no_data(tmp_
         assert policy["script-src"].startswith("'sha256-") and policy["connect-src"] == "'self'"
         assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
         # Of its own script and style alone.
-        assert len(body) < 150_000 and body.count(b"<script>") == 2 and b" src=" not in body
+        assert len(body) < 150_000 and body.count(b"<script>") == 3 and b" src=" not in body
 
 
 def test_no_path_leads_out_of_the_named_folders(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-// The conversations: a list to search and to sort, and one of them turn by turn. Uses what page.js has. Whatever models,
-// judges and pages wrote is set as text, never as markup, and addresses are no links.
+// The conversations: a list to search and to sort, and one of them turn by turn. Uses what elements.js and page.js have.
+// Whatever models, judges and pages wrote is set as text, never as markup, and addresses are no links.
 "use strict";
 
 {
@@ -14,7 +14,6 @@
   };
 
   const rate = (number) => (number === null ? "–" : number.toFixed(3));
-  const several = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
   function unfold(data) {
     const names = ["pair", "conversation", "stances", "score", "srr", "confidence", "changes", "missing"];
@@ -28,33 +27,24 @@
 
   // A strip is one picture to who can't see it.
   function strip(data, stances) {
-    const list = made("span", { className: "strip" });
-    list.setAttribute("role", "img");
-    list.setAttribute("aria-label", [...stances].map((place) => data.stances[place]).join(", ") || "no turn");
-    for (const place of stances) {
-      const name = data.stances[place];
-      list.append(made("span", { className: `stance ${name}`, textContent: name[0].toUpperCase(), title: name }));
-    }
-    return list;
+    const names = [...stances].map((place) => data.stances[place]);
+    const signs = names.map((name) => made("span", { className: `stance ${name}`, textContent: name[0].toUpperCase(), title: name }));
+    return made("span", { className: "strip", aria: { role: "img", label: names.join(", ") || "no turn" } }, ...signs);
   }
 
   const lacks = (row) => (row.missing ? `incomplete: ${several(row.missing, "turn")} missing` : row.changes === null ? "unscored: too few turns with a clear stance, or no page" : "");
   const ofFew = (row) => (lacks(row) ? made("span", { className: "of", textContent: lacks(row) }) : "");
   const NUMBERS = ["Score", "Source re-use", "Confidence", "Changes"];
   const numbers = (row) =>
-    [rate(row.score), rate(row.srr), rate(row.confidence), row.changes === null ? "–" : count(row.changes)].map((textContent, at) => {
-      const cell = made("td", { className: "number", textContent });
-      cell.dataset.label = NUMBERS[at];
-      return cell;
-    });
+    [rate(row.score), rate(row.srr), rate(row.confidence), row.changes === null ? "–" : count(row.changes)].map((textContent, at) =>
+      made("td", { className: "number", textContent, data: { label: NUMBERS[at] } }),
+    );
 
   function listed(data, row, open) {
     const button = made("button", { type: "button", textContent: row.topic || row.id });
     button.addEventListener("click", () => open(row));
     const head = made("th", { scope: "row" }, button, made("span", { className: "of", textContent: row.topic ? [row.domain, row.id].filter(Boolean).join(" · ") : row.domain }), ofFew(row));
-    const line = made("tr", {}, head, made("td", { className: "short", textContent: data.pairs[row.pair] }), made("td", {}, strip(data, row.stances)), ...numbers(row));
-    line.dataset.row = row.at;
-    return line;
+    return made("tr", { data: { row: row.at } }, head, made("td", { className: "short", textContent: data.pairs[row.pair] }), made("td", {}, strip(data, row.stances)), ...numbers(row));
   }
 
   // A text is [place, length of the whole where it is cut].
@@ -125,17 +115,13 @@
       const isThis = other.at === row.at;
       const name = isThis ? made("span", { textContent: data.pairs[other.pair] }) : made("button", { type: "button", textContent: data.pairs[other.pair] });
       if (!isThis) name.addEventListener("click", () => open(other));
-      const line = made("tr", { className: isThis ? "chosen" : "" }, made("th", { scope: "row" }, name, ofFew(other)), made("td", {}, strip(data, other.stances)), ...numbers(other));
-      if (isThis) line.setAttribute("aria-current", "true");
-      return line;
+      return made("tr", isThis ? { className: "chosen", aria: { current: "true" } } : {}, made("th", { scope: "row" }, name, ofFew(other)), made("td", {}, strip(data, other.stances)), ...numbers(other));
     });
     const heads = ["Model", "Stances", ...NUMBERS].map((textContent, at) =>
       made("th", { scope: "col", className: at > 1 ? "number" : "", textContent }),
     );
     const table = made("table", { className: "talks" }, made("caption", { textContent: "The same conversation with every model" }), made("thead", {}, made("tr", {}, ...heads)), made("tbody", {}, ...lines));
-    const box = made("div", { className: "table beside", tabIndex: 0 }, table);
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", "The same conversation with every model");
+    const box = made("div", { className: "table beside", tabIndex: 0, aria: { role: "region", label: "The same conversation with every model" } }, table);
     const turns = Object.hasOwn(data.whole, row.at) ? data.whole[row.at] : null;
     const body = turns
       ? made("ol", { className: "turns" }, ...turns.map((turn) => turnOf(data, turn)))

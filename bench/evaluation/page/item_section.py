@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from ....report.escaping import packed
-from ....report.page import source_of
+from ....report.page_policy import source_of
 from .items import Matrix
 
 # Before compression: a million characters of prose take about half a megabyte of a page.
