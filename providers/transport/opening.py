@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -72,13 +71,14 @@ class Addresses:
         """Returns all addresses, each time another one first: each may be a machine of its own. Raises OSError."""
         if self._literal is not None:
             return [self._literal]
-        infos, now = self._infos, time.monotonic()
+        infos, now = self._infos, asyncio.get_running_loop().time()
         if infos is None or (infos.done() and (now > self._until or infos.cancelled() or infos.exception())):
             infos = self._infos = asyncio.create_task(self._look_up())
             self._until = now + _KEPT_S
         every = await asyncio.shield(infos)
-        self._turn = (self._turn + 1) % len(every)
-        return [*every[self._turn :], *every[: self._turn]]
+        first = self._turn % len(every)
+        self._turn += 1
+        return [*every[first:], *every[:first]]
 
     async def _look_up(self) -> Sequence[AddressInfo]:
         # Without addresses of a kind that this machine lacks.
