@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -47,7 +46,10 @@ class RunReads:
         self._pairs: dict[Pair, array[int]] = {}
 
     def add(self, pair: Pair, prompts: Iterable[tuple[int, int]]) -> None:
-        self._pairs.setdefault(pair, array("q")).extend(chain.from_iterable(prompts))
+        if (numbers := self._pairs.get(pair)) is None:
+            numbers = self._pairs[pair] = array("q")
+        for prompt in prompts:
+            numbers.extend(prompt)
 
     def of(self, pair: Pair) -> ReadInPart | None:
         """Returns what was read of a pair's prompts; None if it has no long prompt with reported tokens."""

@@ -38,10 +38,13 @@ def sealed(row: bytes) -> bytes:
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
     """Returns whether a line (without its newline) matches the CRC at its end. A line without a CRC counts as damaged
     if `must_be_sealed`, else as intact."""
-    body, seal, end = line.rpartition(_SEAL)
-    if seal and end == b"%d}" % zlib.crc32(body):
+    place = line.rfind(_SEAL, -_SEAL_MAX)
+    if place < 0:
+        return not must_be_sealed
+    end = line[place + len(_SEAL) :]
+    if end == b"%d}" % zlib.crc32(line[:place]):
         return True
-    is_sealed = seal and end.endswith(b"}") and end[:-1].isdigit() and len(seal) + len(end) <= _SEAL_MAX
+    is_sealed = end.endswith(b"}") and end[:-1].isdigit()
     return not (is_sealed or must_be_sealed)
 
 

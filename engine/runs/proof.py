@@ -139,9 +139,9 @@ def _impossible(record: StatusRecord, fields: Sequence[str]) -> Iterator[str]:
         value = getattr(record, name)
         if not value:
             continue
-        counts = zip(_COUNTS, structs.astuple(value), strict=True) if isinstance(value, Usage) else (("", value),)
-        for count, amount in counts:
+        for place, amount in enumerate(structs.astuple(value) if isinstance(value, Usage) else (value,)):
             if amount and isinstance(amount, (int, float)) and not 0 <= amount <= _AMOUNT_MAX:
+                count = _COUNTS[place] if isinstance(value, Usage) else ""
                 yield f"{name}{count} {amount:,}: expected 0 to {_AMOUNT_MAX:,}"
 
 
