@@ -12,7 +12,7 @@ from ....report.escaping import in_html
 from ....report.interval_cells import cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, table_section
-from ....report.table import MODEL, Cell, Column, Table
+from ....report.table import MODEL, Column, Table, cells_in, table_of
 from ..door.benchmark import ItemBenchmark
 from ..reading.run_comparison import RunComparison, compared_folders, runs_left_out
 
@@ -58,59 +58,54 @@ def _about(compared: RunComparison) -> str:
 
 
 def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for compared in comparisons:
-        for row in compared.rows:
-            names = ", ".join(each.brief for each in row.differences) or None
-            entry = row.entry
-            rows.append(
-                (
-                    *(compared.a, compared.b, row.name, entry["difference"], *cells_of_entry(entry)),
-                    *(
-                        None if row.p_adjusted is None else entry["p"],
-                        row.p_adjusted,
-                        entry[row.of],
-                        len(row.flips) if compared.has_right else None,
-                        names,
-                    ),
-                )
-            )
-    columns = (
-        Column("a", "Run"),
-        Column("b", "Minus"),
-        MODEL,
-        Column("difference", "Difference", "small"),
-        *interval_columns("small"),
-        Column("p", "p", "p"),
-        Column("p_holm", "p, adjusted by Holm", "p"),
-        Column("items", "Items", "count"),
-        Column("flipped", "Flipped", "count"),
-        Column("differ", "The runs differ in"),
-    )
     note = (
         "Paired over the items that both runs have a score for. A difference has a p only where the runs differ in "
         "exactly one option: with several, it can’t be put down to one. Holm adjusts over the models of two runs."
     )
-    return Table(f"{benchmark.name}-runs-compared", "Differences between runs", note, columns, tuple(rows))
+    return table_of(
+        f"{benchmark.name}-runs-compared",
+        "Differences between runs",
+        note,
+        [(compared, row) for compared in comparisons for row in compared.rows],
+        {
+            Column("a", "Run"): lambda both: both[0].a,
+            Column("b", "Minus"): lambda both: both[0].b,
+            MODEL: lambda both: both[1].name,
+            Column("difference", "Difference", "small"): lambda both: both[1].entry["difference"],
+            **cells_in(interval_columns("small"), lambda both: cells_of_entry(both[1].entry)),
+            Column("p", "p", "p"): lambda both: None if both[1].p_adjusted is None else both[1].entry["p"],
+            Column("p_holm", "p, adjusted by Holm", "p"): lambda both: both[1].p_adjusted,
+            Column("items", "Items", "count"): lambda both: both[1].entry[both[1].of],
+            Column("flipped", "Flipped", "count"): lambda both: len(both[1].flips) if both[0].has_right else None,
+            Column("differ", "The runs differ in"): lambda both: (
+                ", ".join(each.brief for each in both[1].differences) or None
+            ),
+        },
+    )
 
 
 def _flips(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunComparison]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (flip.item, row.name, compared.a, flip.a, compared.b, flip.b)
-        for compared in comparisons
-        for row in compared.rows
-        for flip in row.flips[: None if compared.has_right else _LARGEST]
-    ]
-    columns = (
-        Column("item", "Item"),
-        MODEL,
-        Column("a", "Run"),
-        Column("score_a", "Score", "small"),
-        Column("b", "Other run"),
-        Column("score_b", "Its score", "small"),
-    )
     note = (
         f"Items that are right in one run alone, {_FLIPS_MOST} at most; of scores that are neither right nor wrong, "
         f"the {_LARGEST} largest differences."
     )
-    return Table(f"{benchmark.name}-runs-flipped", "Items that flipped", note, columns, tuple(rows[:_FLIPS_MOST]))
+    flips = [
+        (compared, row, flip)
+        for compared in comparisons
+        for row in compared.rows
+        for flip in row.flips[: None if compared.has_right else _LARGEST]
+    ]
+    return table_of(
+        f"{benchmark.name}-runs-flipped",
+        "Items that flipped",
+        note,
+        flips[:_FLIPS_MOST],
+        {
+            Column("item", "Item"): lambda each: each[2].item,
+            MODEL: lambda each: each[1].name,
+            Column("a", "Run"): lambda each: each[0].a,
+            Column("score_a", "Score", "small"): lambda each: each[2].a,
+            Column("b", "Other run"): lambda each: each[0].b,
+            Column("score_b", "Its score", "small"): lambda each: each[2].b,
+        },
+    )

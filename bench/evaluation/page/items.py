@@ -267,7 +267,6 @@ class Matrix:
             "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
             "within": self.runs[0].reader.within if self.runs else None,
             "isInOrder": self.is_in_order,
-            "leftOut": len(names) - len(at),
             "cells": {
                 "answers": self.answers[:, at].tolist(),
                 "status": self.status[:, at].tolist(),

@@ -26,7 +26,7 @@ from .items import Matrix
 from .provenance import command_paths, origin_of
 from .runs import ReadRun
 from .unlike_sources import unlike
-from .variants import variant_tables
+from .variants import COMPARED, variant_tables
 
 if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
@@ -243,11 +243,7 @@ def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: 
         {
             Column("a", "Model"): lambda row: _in_run(row[1]["a"], row[0]),
             Column("b", "Minus"): lambda row: _in_run(row[1]["b"], row[0]),
-            Column("difference", "Difference", "small"): lambda row: row[1]["difference"],
-            **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[1])),
-            Column("p", "p", "p"): lambda row: row[1]["p"],
-            Column("p_holm", "p, adjusted by Holm", "p"): lambda row: row[1]["p_adjusted"],
-            _ITEMS: lambda row: row[1]["items"],
+            **COMPARED,
         },
     )
 

@@ -6,47 +6,49 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....report.interval_cells import cells_of_entry, interval_columns
-from ....report.table import MODEL, Cell, Column, Table
+from ....report.table import MODEL, Cells, Column, Table, cells_in, table_of
 
-_ITEMS = Column("items", "Items", "count")
+COMPARED: Cells[tuple[Any, Mapping[str, Any]]] = {
+    Column("difference", "Difference", "small"): lambda row: row[1]["difference"],
+    **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[1])),
+    Column("p", "p", "p"): lambda row: row[1]["p"],
+    Column("p_holm", "p, adjusted by Holm", "p"): lambda row: row[1]["p_adjusted"],
+    Column("items", "Items", "count"): lambda row: row[1]["items"],
+}
+"""The columns of a paired difference, of rows that have its entry of scores.json as their second part."""
 
 
 def variant_tables(benchmark: str, entries: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Table]:
     """Returns the tables that have rows, of the models' names with their entries of scores.json."""
-    scores: list[tuple[Cell, ...]] = []
-    pairs: list[tuple[Cell, ...]] = []
-    for model, entry in entries:
-        # The benchmark owns the entry: it may use these names for something else.
-        if not isinstance(variants := entry.get("variants"), Mapping) or "variant_pairs" not in entry:
-            continue
-        for name, score in variants.items():
-            scores.append((model, name, score["mean"], *cells_of_entry(score), score["items"]))
-        for pair in entry["variant_pairs"]:
-            figures = (pair["difference"], *cells_of_entry(pair), pair["p"], pair["p_adjusted"], pair["items"])
-            pairs.append((model, pair["a"], pair["b"], *figures))
-    interval = interval_columns("small")
-    each = Table(
+    # The benchmark owns the entry: it may use these names for something else.
+    varied = [
+        (model, entry)
+        for model, entry in entries
+        if isinstance(entry.get("variants"), Mapping) and "variant_pairs" in entry
+    ]
+    each = table_of(
         f"{benchmark}-variants",
         "Scores by variant",
         "The mean over the items, asked in this variant of the prompt alone.",
-        (MODEL, Column("variant", "Variant"), Column("score", "Score", "small"), *interval, _ITEMS),
-        tuple(scores),
+        [((model, name), score) for model, entry in varied for name, score in entry["variants"].items()],
+        {
+            MODEL: lambda row: row[0][0],
+            Column("variant", "Variant"): lambda row: row[0][1],
+            Column("score", "Score", "small"): lambda row: row[1]["mean"],
+            **cells_in(interval_columns("small"), lambda row: cells_of_entry(row[1])),
+            Column("items", "Items", "count"): lambda row: row[1]["items"],
+        },
     )
-    columns = (
-        MODEL,
-        Column("a", "Variant"),
-        Column("b", "Minus"),
-        Column("difference", "Difference", "small"),
-        *interval,
-        Column("p", "p", "p"),
-        Column("p_holm", "p, adjusted by Holm", "p"),
-        _ITEMS,
-    )
-    compared = Table(
+    compared = table_of(
         f"{benchmark}-variant-pairs",
         "Variants compared",
         "Paired over the items that have a score in both variants. Holm adjusts over all rows of a run.",
-        columns,
-        tuple(pairs),
+        [(model, pair) for model, entry in varied for pair in entry["variant_pairs"]],
+        {
+            MODEL: lambda row: row[0],
+            Column("a", "Variant"): lambda row: row[1]["a"],
+            Column("b", "Minus"): lambda row: row[1]["b"],
+            **COMPARED,
+        },
     )
     return [table for table in (each, compared) if table.rows]
