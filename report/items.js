@@ -51,8 +51,6 @@
       tokens: floats(cells.tokens),
       ...Object.fromEntries(["answers", "status", "label", "agree", "differ", "longest"].map((name) => [name, whole(cells[name])])),
       words: null, // made when somebody searches
-      within: data.within ?? [0, 1],
-      rightFrom: data.within ? (data.within[0] + data.within[1]) / 2 : 0.5,
       ...Object.fromEntries(["score", "cost", "tokens"].map((name) => [`has_${name}`, cells[name].some((row) => row.some((each) => each !== null))])),
       place: null,
       cells: null,
@@ -98,6 +96,8 @@
   // NaN: none of these models has one.
   const sum = (rows) => (data, models, at) => over(data[rows], models, at, (so, value) => (Number.isNaN(so) ? value : so + value), NaN);
   const [cost, spentTokens] = [sum("cost"), sum("tokens")];
+  // NaN, which no score is below: the run's scale is not known.
+  const rightFrom = ({ within }) => (within ? (within[0] + within[1]) / 2 : NaN);
   const longest = (data, models, at) => over(data.longest, models, at, Math.max, 0);
   const KEYS = {
     apart: [(data, models, at) => -apart(data, models, at), "Difference", (data, models, at) => figure(apart(data, models, at))],
@@ -122,7 +122,7 @@
     if (chosen.status) cell.push((model, at) => data.status[model][at] === status);
     if (chosen.label) cell.push((model, at) => data.answers[model][at] > 0 && data.label[model][at] === label);
     if (chosen.trials) cell.push((model, at) => data.differ[model][at] === 1);
-    if (chosen.wrong) cell.push((model, at) => data.score[model][at] < data.rightFrom);
+    if (chosen.wrong) cell.push((model, at) => data.score[model][at] < rightFrom(data.models[model]));
     if (chosen.none) cell.push((model, at) => data.answers[model][at] > 0 && Number.isNaN(data.score[model][at]));
     for (const name of Object.keys(RANGES)) {
       const [least, most] = [chosen[`${name}From`], chosen[`${name}To`]].map((text) => (text === "" ? NaN : Number(text)));
@@ -305,8 +305,8 @@
     const answers = data.answers[model][at];
     if (!answers) return made("td", { className: "cell", textContent: "–" });
     const score = data.score[model][at], status = data.statuses[data.status[model][at]], label = data.labels[data.label[model][at]];
-    const [least, most] = data.within;
-    const kind = Number.isNaN(score) ? "unscored" : score <= least ? "wrong" : score < most ? "between" : "right";
+    const [least, most] = data.models[model].within ?? [NaN, NaN];
+    const kind = score <= least ? "wrong" : score >= most ? "right" : score > least ? "between" : "";
     const differs = data.differ[model][at] === 1;
     const agree = differs && label && data.agree[model][at] < answers ? ` (${data.agree[model][at]} of ${answers} ${data.answersAre}s)` : "";
     const cell = made("td", { className: `cell ${kind}` });

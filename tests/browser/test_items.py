@@ -122,6 +122,7 @@ def test_a_variant_is_compared_with_the_same_variant(browser: Browser, tmp_path:
         watched.settle(".items")
         watched.page.locator(".matrix tbody button").click()
         shown = watched.page.locator(".item")
+        shown.locator("h4").first.wait_for()
         heads = shown.locator("h4").all_inner_texts()
         assert heads[:2] == ["Prompt, variant A", "Prompt, variant B"]
         assert shown.locator(".answer > .said").all_inner_texts() == ["short", "long words", "short", "long word"]

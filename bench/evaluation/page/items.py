@@ -259,13 +259,16 @@ class Matrix:
             "groups": list(groups),
             "group": [group[each] for each in at] if groups else [],
             "models": [
-                {"name": self.model_name(each), "folder": visible(self.names.get(run.path, ""))}
+                {
+                    "name": self.model_name(each),
+                    "folder": visible(self.names.get(run.path, "")),
+                    "within": _within(run),
+                }
                 for each, (run, _) in enumerate(self.models)
             ],
             "labels": ["" if each < 0 else visible(words[each]) for each in used],
             "statuses": list(self._statuses),
             "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
-            "within": self.runs[0].reader.within if self.runs else None,
             "isInOrder": self.is_in_order,
             "cells": {
                 "answers": self.answers[:, at].tolist(),
@@ -328,6 +331,13 @@ def _row_hash(row: Mapping[str, Any]) -> int:
     """Returns a hash that is the same in every process."""
     digest = hashlib.blake2b(msgspec.json.encode(row, order="sorted"), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)
+
+
+def _within(run: RunItems) -> tuple[float, float] | None:
+    """Returns the least and the largest possible score; where a run's are not known, 0 and 1 if no score is outside."""
+    score = run.parts()[:, 0]
+    is_usual = not ((score < 0) | (score > 1)).any()
+    return run.reader.within or ((0.0, 1.0) if is_usual else None)
 
 
 def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:

@@ -55,6 +55,13 @@ def test_a_cell_has_the_longest_answer_and_the_tokens_that_were_reported(tmp_pat
     assert cells(columns, "longest", ONE) == {"q": 9} and cells(columns, "cost", ONE) == {"q": None}
 
 
+def test_each_runs_scores_have_their_own_scale_and_an_unknown_one_is_none(tmp_path: Path) -> None:
+    for name, score in (("share", 1.0), ("points", 40.0)):
+        write_records(tmp_path / name, [answer("q", ONE, "x", score=score)])
+    columns = matrix(tmp_path / "share", tmp_path / "points").columns()
+    assert [each["within"] for each in columns["models"]] == [(0.0, 1.0), None]
+
+
 def test_answers_stand_by_variant_and_trial_with_each_variants_prompt(tmp_path: Path) -> None:
     ran = [(ONE, "B", 1), (TWO, "A", 0), (ONE, "A", 1), (TWO, "B", 0), (ONE, "B", 0), (ONE, "A", 0)]
     lines = [
