@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.judges import Judges
 from millstream.bench.evaluation.door.outside import Outside
 from millstream.bench.evaluation.door.prepared_run import PreparedRun
+from millstream.bench.evaluation.door.watch import UNSEEN
 from millstream.bench.evaluation.reading.proving import prove_run
 from millstream.bench.evaluation.running import journals
 from millstream.bench.evaluation.running import recount as lines
@@ -57,7 +58,6 @@ async def run_sweep(
     dataset: ConversationSet,
     asked: ConversationSpec,
     done: FinishedItems,
-    line_written: Callable[[], None] = lambda: None,
     at_once: int = AT_ONCE,
 ) -> list[Stop]:
     benchmark = HeldChameleon(dataset)
@@ -70,7 +70,7 @@ async def run_sweep(
         options=asked,
         specification=specification(dataset, asked, {}),
     )
-    return await send_steps_of(run, outside, folder, done, line_written, at_once, Judges())
+    return await send_steps_of(run, outside, folder, done, UNSEEN, at_once, Judges())
 
 
 def recount(

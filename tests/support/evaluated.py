@@ -24,6 +24,7 @@ from millstream.bench.evaluation.door.judges import Judges
 from millstream.bench.evaluation.door.prepared_run import PreparedRun
 from millstream.bench.evaluation.door.record import Record as BaseRecord
 from millstream.bench.evaluation.door.treatments import specified_pairs
+from millstream.bench.evaluation.door.watch import UNSEEN
 from millstream.bench.evaluation.running.call_items import CallSweep
 from millstream.bench.evaluation.running.item_run import Made
 from millstream.bench.evaluation.running.journals import read_done
@@ -182,7 +183,7 @@ class Lives:
             return await CallSweep(benchmark, world, folder, None).run(streams)
         limits = dict.fromkeys(pairs)
         run = PreparedRun(benchmark=benchmark, out=self.folder, settings=Settings(), items=items, limits=limits)
-        return await send_steps_of(run, world, folder, done, lambda: None, at_once, Judges())
+        return await send_steps_of(run, world, folder, done, UNSEEN, at_once, Judges())
 
     def lines(self, name: str = "records") -> list[Line]:
         path = self.folder / "run" / f"{name}.jsonl"

@@ -54,9 +54,13 @@ class _NoView:
         pass
 
 
+UNSEEN: ItemProgress = _NoView()
+"""A display that shows nothing."""
+
+
 @contextmanager
 def unwatched(
     engine: Engine, total: int, already: int, item: str, run: OpenRun | None = None
 ) -> Iterator[ItemProgress]:
     """Opens a display that shows nothing."""
-    yield _NoView()
+    yield UNSEEN

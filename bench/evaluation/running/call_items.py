@@ -24,7 +24,7 @@ from ..door.defect import BenchmarkDefect, defect_of
 from ..door.item import Item
 from ..door.outside import CallCosts
 from ..door.record import StepPlace, StepRecord, failed_call
-from .item_run import Scored, unheard
+from ..door.watch import UNSEEN, ItemProgress
 from .journals import encode
 
 
@@ -50,7 +50,7 @@ class CallSweep(Struct):
     _runner: StreamRunner
     _folder: RunFolder
     _options: Any
-    _scored: Scored = unheard
+    _progress: ItemProgress = UNSEEN
     _defect: BenchmarkDefect | None = None
 
     async def run(self, streams: Mapping[Pair, tuple[Iterable[Item], Any]]) -> list[Stop]:
@@ -119,7 +119,7 @@ class CallSweep(Struct):
             raise self._defect_in(tag.item, f"record() must make a {kind.__name__}, it made a {type(record).__name__}")
         line: StepRecord = record.as_written(place, spent)
         if isinstance(score := getattr(record, "score", None), int | float):
-            self._scored(tag.pair, score)
+            self._progress.scored(tag.pair, score)
         return line
 
     def _defect_in(self, item: Item, what: str) -> BenchmarkDefect:

@@ -6,7 +6,7 @@ Writes complete lines only, in the order of the steps. Errors of the benchmark's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
@@ -20,19 +20,13 @@ from ..door.defect import BenchmarkDefect, defect_of, leaves
 from ..door.item import Item
 from ..door.record import Record as BaseRecord
 from ..door.record import StepPlace, StepRecord
+from ..door.watch import UNSEEN, ItemProgress
 from .journals import encode
 
 Made = StepRecord | Coroutine[Any, Any, StepRecord]
 """What an item yields for a step: its record, or the work that makes it, which may take until the next step is made."""
 
-Scored = Callable[[Pair, float], None]
-"""What hears the score of each record that has a field `score`, with the pair that answered."""
-
 _Known = LocalFault | Stopped | StepFailed | BenchmarkDefect
-
-
-def unheard(pair: Pair, score: float) -> None:
-    """Hears a score, and does nothing."""
 
 
 class Write(Protocol):
@@ -52,10 +46,10 @@ class ItemRun:
         item: Item,
         pair: Pair,
         lines: list[bytes],
-        scored: Scored = unheard,
+        progress: ItemProgress = UNSEEN,
     ) -> None:
         self._benchmark = benchmark
-        self._scored = scored
+        self._progress = progress
         self._write_line = write
         self._ask = ask
         self._item = item
@@ -171,7 +165,7 @@ class ItemRun:
         line = encode(record.as_written(place, self._ask.take(step)))
         self._write_line(line, is_failure=record.is_failure)
         if isinstance(score := getattr(record, "score", None), int | float):
-            self._scored(self._pair, score)
+            self._progress.scored(self._pair, score)
 
     def _fail(self, error: StepFailed) -> None:
         place = StepPlace(self._item, error.step, self._pair)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ....engine.fault import Stop
@@ -16,7 +16,7 @@ from ..door.outside import Outside
 from ..door.prepared_run import PreparedRun
 from ..door.watch import ItemProgress
 from .call_items import CallSweep
-from .item_run import ItemRun, Scored, unheard
+from .item_run import ItemRun
 from .journals import OpenItems
 from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
 
@@ -50,8 +50,7 @@ async def send_items(
         # Checked before anything is paid for. A replay has its texts already.
         await engine.check_pages()
     if not benchmark.has_calls:
-        judges, ended = Judges(settings), progress.item_ended
-        return await send_steps_of(run, engine, folder, done, ended, at_once_in(run), judges, progress.scored)
+        return await send_steps_of(run, engine, folder, done, progress, at_once_in(run), Judges(settings))
     streams = {
         pair: (
             run.items.left(done.of(pair).__contains__, is_untried=pair.model not in done.answered),
@@ -59,7 +58,7 @@ async def send_items(
         )
         for pair in run.pairs
     }
-    return await CallSweep(benchmark, engine, folder, run.options, progress.scored).run(streams)
+    return await CallSweep(benchmark, engine, folder, run.options, progress).run(streams)
 
 
 async def send_steps_of(
@@ -67,15 +66,13 @@ async def send_steps_of(
     engine: Outside,
     folder: RunFolder,
     done: FinishedItems,
-    line_written: Callable[[], None],
+    progress: ItemProgress,
     at_once: int,
     judges: Judges,
-    scored: Scored = unheard,
 ) -> list[Stop]:
     """Sends items of several calls, `at_once` side by side. Returns the stops that left items pending; raises
-    LocalFault or BenchmarkDefect once nothing is in flight. Calls `line_written` after every line, and `scored` after
-    each that has a `score`."""
-    benchmark, sweep = run.benchmark, StepSweep(engine, folder, line_written)
+    LocalFault or BenchmarkDefect once nothing is in flight. Tells `progress` of every line and every `score`."""
+    benchmark, sweep = run.benchmark, StepSweep(engine, folder, progress)
     open_items = OpenItems(folder, done, run.items.steps, benchmark.Line)
 
     def runs(pair: Pair) -> Iterator[ItemRun]:
@@ -85,7 +82,7 @@ async def send_steps_of(
                 lines = open_items.lines_of(pair, item.id, item.line_ids())
                 if lines is not None:
                     ask = Ask(engine, benchmark.title, item, pair, run.options, judges, run.specification)
-                    yield ItemRun(benchmark, sweep.write, ask, item, pair, lines, scored)
+                    yield ItemRun(benchmark, sweep.write, ask, item, pair, lines, progress)
         except (Exception, SystemExit) as error:
             raise defect_of(error, benchmark.title, None if item is None else item.id) from error
 

@@ -7,7 +7,7 @@ stopped items. Items write their own lines in order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 
@@ -18,6 +18,7 @@ from ....engine.pairs import Pair
 from ....engine.runs.run_folder import RunFolder
 from ..door.defect import BenchmarkDefect
 from ..door.outside import Outside
+from ..door.watch import UNSEEN, ItemProgress
 from .item_run import ItemRun
 from .journals import UNRECORDED
 
@@ -50,12 +51,12 @@ UNDER_WAY: ContextVar[UnderWay | None] = ContextVar("the item under way", defaul
 
 class StepSweep:
     """The workers that run a run's items. Each takes the next item from the pair with the fewest running, so that a
-    slow model delays its own items only. `line_written` is called after each journal line."""
+    slow model delays its own items only. `progress` hears of each journal line."""
 
-    def __init__(self, engine: Outside, folder: RunFolder, line_written: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Outside, folder: RunFolder, progress: ItemProgress = UNSEEN) -> None:
         self._engine = engine
         self._folder = folder
-        self._line_written = line_written
+        self._progress = progress
         self._waiting: dict[Pair, Iterator[ItemRun]] = {}
         self._under_way: dict[Pair, int] = {}
         self._stops: dict[tuple[str, str], Stop] = {}
@@ -74,7 +75,7 @@ class StepSweep:
             under_way.has_failed = True
         if self._folder.fault is not None:
             self._halt(self._folder.fault)
-        self._line_written()
+        self._progress.item_ended()
 
     async def run(self, waiting: Mapping[Pair, Iterator[ItemRun]], at_once: int = AT_ONCE) -> list[Stop]:
         """Runs the waiting items, which are read lazily, `at_once` at a time. Returns the stops that left steps

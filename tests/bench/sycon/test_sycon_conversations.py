@@ -16,6 +16,7 @@ from virtual_time import run_virtually
 from millstream.bench.evaluation.door.item_set import ItemSet
 from millstream.bench.evaluation.door.judges import Judges
 from millstream.bench.evaluation.door.prepared_run import PreparedRun
+from millstream.bench.evaluation.door.watch import UNSEEN
 from millstream.bench.evaluation.running.journals import decoded, read_done
 from millstream.bench.evaluation.running.sending import send_steps_of
 from millstream.bench.sycon.benchmark import Sycon
@@ -112,7 +113,7 @@ class Run:
                 )
                 try:
                     async with asyncio.timeout(seconds):
-                        return await send_steps_of(run, world, folder, read_done(folder), lambda: None, 3, Judges())  # type: ignore[arg-type]
+                        return await send_steps_of(run, world, folder, read_done(folder), UNSEEN, 3, Judges())  # type: ignore[arg-type]
                 except TimeoutError:
                     return None
 
