@@ -233,7 +233,9 @@
         one.reference ? folded("Compared with", said(one.reference)) : "");
   }
 
-  function answerOf(answer, names, base, isTurn) {
+  // `same`: equal answers, of which the first is shown, with what all of them cost and how long each took.
+  function answerOf(same, names, base, isTurn) {
+    const [answer] = same;
     const head = [answer.variant ? `variant ${answer.variant}` : "", names];
     if (answer.score !== null) head.push(`score ${figure(answer.score)}`);
     head.push(...Object.entries(answer.scores).map(([name, score]) => `${name} ${score === null ? "none" : figure(score)}`));
@@ -241,7 +243,7 @@
     if (answer.isCut) head.push("cut off at max_tokens");
     const short = answer.facts.filter(([, value]) => value.length <= 80 && !value.includes("\n"));
     const long = answer.facts.filter((each) => !short.includes(each));
-    const spent = [...short.map(([name, value]) => `${name} ${value}`), answer.cost === null ? "" : dollars(answer.cost), answer.seconds === null ? "" : `${answer.seconds.toFixed(2)} s`];
+    const spent = [...short.map(([name, value]) => `${name} ${value}`), costOf(same), secondsOf(same)];
     return made(
       "div",
       { className: "answer" },
@@ -254,6 +256,16 @@
       ...long.map(([name, value]) => folded(name, said(value))),
       made("p", { className: "note plain", textContent: spent.filter(Boolean).join(" · ") }),
     );
+  }
+
+  function costOf(same) {
+    const costs = same.map((each) => each.cost).filter((cost) => cost !== null);
+    return costs.length ? `${dollars(costs.reduce((sum, cost) => sum + cost))}${same.length > 1 ? " together" : ""}` : "";
+  }
+
+  function secondsOf(same) {
+    const seconds = same.map((each) => each.seconds).filter((number) => number !== null);
+    return seconds.length ? `${seconds.map((number) => number.toFixed(2)).join(", ")} s` : "";
   }
 
   // Equal answers stand there once, with the numbers of their trials.
@@ -273,7 +285,7 @@
     const boxes = groups.map((same) => {
       const numbers = same.map((each) => each.number).filter((number) => number !== null);
       const names = numbers.length && (isTurn || answers.length > 1) ? `${data.answersAre}${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}` : "";
-      return answerOf(same[0], names, baseOf(same[0].variant), isTurn);
+      return answerOf(same, names, baseOf(same[0].variant), isTurn);
     });
     const [first, ...rest] = boxes;
     const more = isTurn || rest.length < 3 ? rest : [folded(`${count(rest.length)} other answers`, ...rest)];

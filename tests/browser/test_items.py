@@ -112,6 +112,17 @@ def test_the_price_of_an_item_without_one_is_a_dash(watched: Watched) -> None:
     assert (costs["dear"], costs["same"], costs["cut"]) == ("$2.51", "$0.0020", "–")
 
 
+def test_equal_answers_have_the_cost_of_all_and_the_time_of_each(browser: Browser, tmp_path: Path) -> None:
+    spent = [{"cost": 0.25, "latency_ms": 400}, {"cost": 0.5, "latency_ms": 1200}, {"cost": None, "latency_ms": None}]
+    lines = [answer("q", ONE, "x", trial=at, score=1.0, **each) for at, each in enumerate(spent)]
+    with opened(browser, reported(write_records(tmp_path / "trials", lines))) as watched:
+        watched.settle(".items")
+        watched.page.locator(".matrix tbody button").click()
+        answered = watched.page.locator(".answer")
+        answered.get_by_text("$0.75 together · 0.40, 1.20 s").wait_for()
+        assert answered.get_by_text("trials 0, 1, 2 · score 1").count() == 1
+
+
 def test_a_variant_is_compared_with_the_same_variant(browser: Browser, tmp_path: Path) -> None:
     texts = {(ONE, "B"): "long words", (TWO, "A"): "short", (ONE, "A"): "short", (TWO, "B"): "long word"}
     lines = [

@@ -379,11 +379,9 @@ def _differs(
     """Returns whether the answers of each cell differ: in their scores, or in their labels where none has a score."""
     value = np.where(np.isnan(score), -1, np.unique(score, return_inverse=True)[1])
     has_score = np.bincount(cells[~np.isnan(score)], minlength=size) > 0
-    value = np.where(has_score[cells], value, labels) if len(cells) else value
-    low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -2)
-    np.minimum.at(low, cells, value)
-    np.maximum.at(high, cells, value)
-    return high > low
+    _, agree = _commonest(cells, np.where(has_score[cells], value + 1, labels), size)
+    differs: NDArray[np.bool_] = agree < np.bincount(cells, minlength=size)
+    return differs
 
 
 def _rounded(values: NDArray[np.float64], digits: int = 4) -> list[list[float | None]]:
