@@ -113,7 +113,11 @@ def test_the_price_of_an_item_without_one_is_a_dash(watched: Watched) -> None:
 
 
 def test_equal_answers_have_the_cost_of_all_and_the_time_of_each(browser: Browser, tmp_path: Path) -> None:
-    spent = [{"cost": 0.25, "latency_ms": 400}, {"cost": 0.5, "latency_ms": 1200}, {"cost": None, "latency_ms": None}]
+    spent: list[dict[str, Any]] = [
+        {"cost": 0.25, "latency_ms": 400},
+        {"cost": 0.5, "latency_ms": 1200},
+        {"cost": None, "latency_ms": None},
+    ]
     lines = [answer("q", ONE, "x", trial=at, score=1.0, **each) for at, each in enumerate(spent)]
     with opened(browser, reported(write_records(tmp_path / "trials", lines))) as watched:
         watched.settle(".items")

@@ -26,6 +26,7 @@ from ..door.item_reader import BEGINNING, ItemReader, brief, text_of
 from ..door.kept_images import IMAGES, KeptImage
 from ..door.served_rows import ONE_ROW_EACH, ServedRows
 from ..running.journals import RecordError, decoded
+from .cell_figures import commonest, differs, means, sums
 
 # Answers whose beginnings stand for a label: more would make the page large.
 _LABELS_MOST = 20_000
@@ -206,16 +207,16 @@ class Matrix:
         of_all = columns[0] if len(columns) == 1 else map(np.concatenate, zip(*columns, strict=True))
         cells, label, status, length, score, cost, tokens = of_all
         self.answers = np.bincount(cells, minlength=size).reshape(shape)
-        self.score = _means(cells, score, size).reshape(shape)
+        self.score = means(cells, score, size).reshape(shape)
         self.longest = np.zeros(size, np.int64)
         np.maximum.at(self.longest, cells, length)
         self.longest = self.longest.reshape(shape)
-        self.cost, self.tokens = (_sums(cells, each, size).reshape(shape) for each in (cost, tokens))
+        self.cost, self.tokens = (sums(cells, each, size).reshape(shape) for each in (cost, tokens))
         self.status = np.full(size, -1)
         np.maximum.at(self.status, cells, status)
         self.status = self.status.reshape(shape)
-        self.label, self.agree = (each.reshape(shape) for each in _commonest(cells, label, size))
-        self.differ = _differs(cells, score, label, size).reshape(shape)
+        self.label, self.agree = (each.reshape(shape) for each in commonest(cells, label, size))
+        self.differ = differs(cells, score, label, size).reshape(shape)
 
     def model_name(self, at: int) -> str:
         run, pair = self.models[at]
@@ -343,45 +344,6 @@ def _within(run: RunItems) -> tuple[float, float] | None:
 def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:
     """Returns the place of each name of a run among those of all runs."""
     return np.array([every[name] for name in own], np.int64)
-
-
-def _means(cells: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Returns the mean of each cell's values; NaN without one."""
-    there = ~np.isnan(values)
-    sums = np.bincount(cells[there], values[there], size)
-    with np.errstate(invalid="ignore"):
-        return sums / np.bincount(cells[there], minlength=size)
-
-
-def _sums(cells: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Returns the sum of each cell's values; NaN without one."""
-    return _means(cells, values, size) * np.bincount(cells[~np.isnan(values)], minlength=size)
-
-
-def _commonest(
-    cells: NDArray[np.int64], labels: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the label that most answers of each cell have, and how many have it; -1 and 0 without an answer."""
-    label, agree = np.full(size, -1), np.zeros(size, np.int64)
-    if len(cells):
-        width = int(labels.max()) + 1
-        pairs, counts = np.unique(cells * width + labels, return_counts=True)
-        # The last that is written wins; of equal counts, the first label.
-        order = np.lexsort((-pairs, counts))
-        label[pairs[order] // width] = pairs[order] % width
-        agree[pairs[order] // width] = counts[order]
-    return label, agree
-
-
-def _differs(
-    cells: NDArray[np.int64], score: NDArray[np.float64], labels: NDArray[np.int64], size: int
-) -> NDArray[np.bool_]:
-    """Returns whether the answers of each cell differ: in their scores, or in their labels where none has a score."""
-    value = np.where(np.isnan(score), -1, np.unique(score, return_inverse=True)[1])
-    has_score = np.bincount(cells[~np.isnan(score)], minlength=size) > 0
-    _, agree = _commonest(cells, np.where(has_score[cells], value + 1, labels), size)
-    differs: NDArray[np.bool_] = agree < np.bincount(cells, minlength=size)
-    return differs
 
 
 def _rounded(values: NDArray[np.float64], digits: int = 4) -> list[list[float | None]]:
