@@ -16,6 +16,8 @@ from .table import PUBLISHED, Cell, Column, Kind, Table
 MISSING = "–"
 # Tables of more rows than this get a box of their own to scroll in.
 TALL = 16
+# Tables of more columns than these have smaller type on paper.
+WIDE, WIDEST = 9, 13
 # The most rows of a long table that the page shows, and the number that it shows of a longer one.
 LONG, BEGINNING = 60, 10
 _NAME_LONGEST = 120
@@ -43,12 +45,13 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
         why = f"no interval, as there are {' or '.join(reasons)}; in brackets: the single figures"
         under = f'<p class="note">{MISSING}: {in_html(why)}.</p>{under}'
     tall = " tall" if len(rows) > TALL else ""
+    wide = " widest" if len(columns) > WIDEST else " wide" if len(columns) > WIDE else ""
     # The beginning of a longer table in another order would pass for the beginning of that order.
     sortable = " sortable" if 1 < len(rows) == len(table.rows) else ""
     head = "".join(_heading(column) for column in columns)
     body = "".join(_row(columns, row) for row in rows)
     return (
-        f'<div id="{identity}"><div class="table{tall}{sortable}" role="region" tabindex="0" '
+        f'<div id="{identity}"><div class="table{tall}{wide}{sortable}" role="region" tabindex="0" '
         f'aria-label="{in_html(table.title)}">'
         f"<table><caption>{in_html(table.title)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>{under}</div>"

@@ -431,6 +431,7 @@
     const scroller = made("div", { className: "table matrix", tabIndex: 0, aria: { role: "region", label: "Items by models" } });
     const view = made("div", { className: "item", tabIndex: -1 });
     const told = made("p", { className: "sentence", aria: { live: "polite" } });
+    const paper = made("p", { className: "note on-paper" });
 
     const extra = () => KEYS[chosen.sort];
     const fits = () => Math.max(4, Math.ceil((scroller.clientHeight || 600) / ROW));
@@ -594,7 +595,7 @@
       form.addEventListener("submit", (event) => event.preventDefault());
       const notes = (data.notes ?? []).map((text) => made("p", { className: "note", textContent: text }));
       const keys = made("p", { className: "note keys", textContent: "Keys: ↑ ↓ Page Home End move, Enter opens, ← → go to the items before and after, Esc closes, / searches." });
-      element.replaceChildren(...notes, form, told, scroller, keys, view);
+      element.replaceChildren(...notes, form, told, paper, scroller, keys, view);
       const choice = element.querySelector(".model-choice");
       if (choice && isOpen) choice.open = true;
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
@@ -653,10 +654,13 @@
       }
     }
     // On paper the first rows stand there whole, without a box to scroll.
-    matchMedia("print").addEventListener("change", ({ matches }) => {
-      if (!matches) draw();
-      else scroller.querySelector("tbody")?.replaceChildren(...found.slice(0, ON_PAPER).map((_, place) => line(place)));
-    });
+    const print = () => {
+      scroller.querySelector("tbody")?.replaceChildren(...found.slice(0, ON_PAPER).map((_, place) => line(place)));
+      paper.textContent = found.length > ON_PAPER ? `On paper: the first ${ON_PAPER}.` : "";
+    };
+    // The number of pages is computed before the medium changes.
+    addEventListener("beforeprint", print);
+    matchMedia("print").addEventListener("change", ({ matches }) => (matches ? print() : draw()));
     return { ready: begin(), refresh };
   }
 

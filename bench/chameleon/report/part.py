@@ -232,4 +232,4 @@ def _spread(row: Mapping[str, Cell], name: str, kind: Kind = "rate") -> str | No
     mean, std = row[name], row[f"{name}_std"]
     if mean is None:
         return None
-    return shown_value(kind, mean) if std is None else f"{shown_value(kind, mean)} ± {shown_value(kind, std)}"
+    return shown_value(kind, mean) if std is None else f"{shown_value(kind, mean)}\u00a0±\u00a0{shown_value(kind, std)}"
