@@ -1,7 +1,7 @@
 """The live page's server: who may ask, the few paths there are, and the answers.
 
-Every answer but the page itself is JSON. Files are read in threads, one reader a run, so that a large run delays no
-other request. Changes to a run go to its owner through `steer`, as those of `millstream ctl` do.
+Every answer but the page itself is JSON. Files are read in threads, so that the list of runs and their steering wait
+for none. Changes to a run go to its owner through `steer`, as those of `millstream ctl` do.
 """
 
 from __future__ import annotations
@@ -91,10 +91,11 @@ class ViewServer:
     def __init__(self, roots: Sequence[Path], port: int, token: str = "") -> None:
         self.token = token or secrets.token_urlsafe(24)
         self._folders = RunFolders(roots)
-        self._scores: dict[Path, tuple[RunScores, asyncio.Lock]] = {}
+        self._scores: dict[Path, RunScores] = {}
         self._items = ItemTables(Settings().cache_folder())
         self._labels = LabelSheets()
-        self._items_lock, self._labels_lock = asyncio.Lock(), asyncio.Lock()
+        # Records are read by one thread at a time: msgspec may crash where two meet a type for the first time.
+        self._reading = asyncio.Lock()
         self._rules = GuardRules(port, tokens=(CallerToken("", digest_of(self.token)),))
         self._page, self._policy = page()
         self._server = HttpServer(self._begin, _failed, self._drained, HOST, port)
@@ -154,17 +155,17 @@ class ViewServer:
 
     async def _scores_of(self, query: Query) -> Any:
         path = self._folder(query.get("run", [""])[0])
-        scores, lock = self._scores.setdefault(path, (RunScores(path), asyncio.Lock()))
-        async with lock:
+        scores = self._scores.setdefault(path, RunScores(path))
+        async with self._reading:
             return await asyncio.to_thread(scores.look)
 
     async def _columns(self, query: Query) -> Any:
-        async with self._items_lock:
+        async with self._reading:
             return await asyncio.to_thread(self._items.columns, self._several(query))
 
     async def _details(self, query: Query) -> Any:
         item = query.get("item", [""])[0]
-        async with self._items_lock:
+        async with self._reading:
             return await asyncio.to_thread(self._items.details, self._several(query), item)
 
     def _several(self, query: Query) -> dict[str, Path]:
@@ -178,7 +179,7 @@ class ViewServer:
         folder, rater = self._folder(query.get("run", [""])[0]), query.get("rater", [""])[0]
         texts = (query.get(name, [""])[0] for name in ("at", "after"))
         places = [int(text) if text.isdecimal() and len(text) < 9 else None for text in texts]
-        async with self._labels_lock:
+        async with self._reading:
             return await asyncio.to_thread(self._labels.question, folder, rater, *places)
 
     async def _act(self, act: Act, request: HttpRequest, back: Connection) -> Any:
@@ -193,7 +194,7 @@ class ViewServer:
         return await asyncio.to_thread(steer, folder, wanted)
 
     async def _label(self, folder: Path, wanted: dict[str, Any]) -> Any:
-        async with self._labels_lock:
+        async with self._reading:
             return await asyncio.to_thread(self._labels.set_label, folder, str(wanted.get("rater") or ""), wanted)
 
 

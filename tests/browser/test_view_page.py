@@ -164,6 +164,7 @@ def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: 
         page.add_script_tag(path=AXE)
         page.locator("#rows a").click()
         page.get_by_role("button", name="Label a sample of the answers").click()
+        page.locator("#rater:focus").wait_for()
         page.keyboard.type("Ann")
         page.keyboard.press("Enter")
         page.get_by_text("0 of 11 labelled; this is number 1.").wait_for()

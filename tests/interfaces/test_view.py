@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,17 @@ def test_folders_of_the_same_name_and_odd_manifests_hide_no_run(tmp_path: Path) 
     assert folders.path_of("b/runs/first") == roots[1] / "first"
     both = [root / "first" for root in roots]
     assert {row["name"] for row in RunFolders(both).rows()} == {"a/runs/first", "b/runs/first"}
+
+
+@pytest.mark.needs_benchmark("millstone")
+def test_all_views_of_a_run_may_be_asked_for_at_once(provider: Provider, tmp_path: Path) -> None:
+    size = ("--limit", "1", "--templates", "1", "--trials", "1", "--no-report", "--no-progress")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "runs/one")
+    assert finish(start(tmp_path, "run", "millstone", "--model", "sim/open", *size, *where)).code == 0
+    asked = ("/details?run=one&item=", "/scores?run=one", "/question?run=one&rater=Ann", "/columns?run=one", "/runs")
+    with viewing(tmp_path, "runs") as view, ThreadPoolExecutor(len(asked)) as threads:
+        view.ask("/runs")
+        assert [status for status, _, _ in threads.map(view.ask, asked)] == [200] * len(asked)
 
 
 def test_final_scores_are_those_of_the_models_that_answered(tmp_path: Path) -> None:
