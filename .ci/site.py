@@ -77,7 +77,7 @@ SCRIPT = """for (const block of document.querySelectorAll("div.highlight")) {
   block.append(button);
 }
 """
-_LINK = re.compile(r"(\]\(|(?:src|srcset)=\")([^)\"#:]+)(?=[#)\"])")
+_LINK = re.compile(r"(\]\(|(?:src|srcset|href)=\")([^)\"#:]+)(?=[#)\"])")
 
 
 def build(root: Path, site: Path) -> int:
