@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from alone import Room
+from alone import Room, is_alone
 from bundled import take_kept_script
-from durations import is_slow, seconds_of_module, write_durations
+from durations import is_slow, seconds_of_modules, write_durations
 from hypothesis import HealthCheck, settings
 from left_out import imports_an_sdk, is_left_out
 from needs import GUARD, Needs, ProcessGuard
@@ -69,10 +69,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _mark(items)
     _leave_out_benchmarks(config, items)
     if config.option.forks:
-        # The long modules first, so that all forks end at the same time. Those that want the machine for themselves
-        # come last: before, every fork would have to wait for all others.
-        alone = {item.path for item in items if item.get_closest_marker("alone")}
-        items.sort(key=lambda item: (item.path in alone, -seconds_of_module(item.nodeid)))
+        # The long modules first, so that all forks end at the same time. Tests that want the machine for themselves
+        # come last, apart from the rest of their modules: before, every fork would have to wait for all others.
+        seconds = seconds_of_modules(item.nodeid for item in items)
+        items.sort(key=lambda item: (is_alone(item), -seconds[item.nodeid.partition("::")[0]]))
 
 
 def _mark(items: list[pytest.Item]) -> None:

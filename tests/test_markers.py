@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import subprocess
 import sys
 from collections.abc import Callable
+from math import inf
 
 import command_line
 import pytest
 from command_line import environment, simulated_provider
-from durations import table_of
+from durations import FILE, seconds_of_modules, table_of
 from needs import GUARD, Needs
 
 START: dict[str, Callable[[], object]] = {
@@ -65,3 +67,13 @@ def test_a_run_of_a_part_leaves_the_durations_of_other_modules_that_exist_as_the
         "modules": {other: 2.5, here: 0.6},
         "slow": {f"{other}::test_b": 0.1, f"{here}::test_d": 0.3},
     }
+
+
+def test_a_module_lasts_as_long_as_the_tests_that_are_chosen_of_it_and_one_that_nobody_knows_is_begun_first() -> None:
+    table = json.loads(FILE.read_text("utf-8"))
+    name, seconds = max(table["slow"].items(), key=lambda row: float(row[1]))
+    module, new = name.partition("::")[0], "tests/test_new.py"
+    cases = [f"{name}[{number}]" for number in range(1_000)]
+    assert seconds_of_modules([*cases, f"{new}::test_a"]) == {module: pytest.approx(1_000 * seconds), new: inf}
+    # The row of a module, where it is more than its slow tests.
+    assert seconds_of_modules([f"{module}::test_quick"]) == {module: table["modules"][module]}

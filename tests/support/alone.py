@@ -37,12 +37,12 @@ class Room:
             return
         door, room = _locks()
         if not self._is_kept:
-            kind = LOCK_EX if _is_alone(item) else LOCK_SH
+            kind = LOCK_EX if is_alone(item) else LOCK_SH
             # A test that waits for the whole room keeps the door, so that nobody comes in before it.
             flock(door, kind)
             flock(room, kind)
             flock(door, LOCK_UN)
-        self._is_kept = _is_alone(item) and after is not None and _is_alone(after)
+        self._is_kept = is_alone(item) and after is not None and is_alone(after)
         try:
             yield
         finally:
@@ -50,5 +50,5 @@ class Room:
                 flock(room, LOCK_UN)
 
 
-def _is_alone(item: pytest.Item) -> bool:
+def is_alone(item: pytest.Item) -> bool:
     return item.get_closest_marker("alone") is not None

@@ -1,14 +1,15 @@
 """How long tests took when `make durations` was run last: the order of modules among workers, and which test is slow.
 
-The table is of one idle machine; nothing fails because it is old. A module that it does not know counts as short: a run
+The table is of one idle machine; nothing fails because it is old. A module that it does not know is begun first: a run
 of a part of the tests writes the rows of its modules alone, and a test that is new can bear the marker `slow` itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,15 @@ def _recorded() -> dict[str, dict[str, float]]:
     return recorded
 
 
-def seconds_of_module(nodeid: str) -> float:
-    """The seconds of the module that a test stands in."""
-    return _recorded()["modules"].get(nodeid.partition("::")[0], 0.0)
+def seconds_of_modules(nodeids: Iterable[str]) -> dict[str, float]:
+    """The seconds of each module, or of those of its slow tests that are among these: a run of the tests that are not
+    long has written the modules' rows, and that may be least of a module with long ones. One without a row counts as
+    endless: nobody knows how long it takes, so that nobody waits for it at the end."""
+    chosen: dict[str, float] = {}
+    for nodeid in nodeids:
+        module, seconds = nodeid.partition("::")[0], _recorded()["slow"].get(nodeid.partition("[")[0], 0.0)
+        chosen[module] = chosen.get(module, 0.0) + seconds
+    return {module: max(seconds, _recorded()["modules"].get(module, 0.0)) or inf for module, seconds in chosen.items()}
 
 
 def is_slow(nodeid: str) -> bool:
