@@ -276,7 +276,7 @@ def test_without_the_package_the_message_says_what_to_install() -> None:
         del sys.modules[name]
     sys.modules["mcp"] = None  # type: ignore[assignment]
     try:
-        with pytest.raises(LocalFault, match=r"needs the package mcp: pip install 'millstream\[mcp\]'"):
+        with pytest.raises(LocalFault, match=r"needs the package mcp: pip install 'mcp>=2'"):
             asyncio.run(asked())
     finally:
         del sys.modules["mcp"]

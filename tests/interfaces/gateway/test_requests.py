@@ -222,7 +222,9 @@ def test_unknown_paths_tell_in_the_words_of_who_asks_what_there_is(tmp_path: Pat
         anthropic = await post(both.port, {}, "/v1/messages/count_tokens")
         gemini = await post(both.port, {}, "/v1beta/models/x:embedContent")
         assert [answer.status for answer in (openai, anthropic, gemini)] == [404] * 3
-        assert "/v1/chat/completions" in openai.json["error"]["message"]
+        assert "send embeddings to the provider itself" in openai.json["error"]["message"]
+        unheard = await post(both.port, {}, "/v1/unheard")
+        assert "/v1/chat/completions" in unheard.json["error"]["message"]
         assert anthropic.json["type"] == "error"
         assert gemini.json["error"]["status"] == "NOT_FOUND"
         wrong = await get(both.port, CHAT)

@@ -39,7 +39,7 @@ def test_alone_it_is_a_page_of_its_own(alone: str) -> None:
         for name in ("summary", "warnings", "tables", "figures", "beyond", "conversations-browser", "origin")
     ]
     assert 'id="explorer-data"' not in alone and 'id="conversations-data"' in alone
-    assert alone.count("<script>") == 3
+    assert alone.count("<script>") == 4
 
 
 def test_nothing_is_allowed_but_what_stands_in_the_page(alone: str) -> None:
