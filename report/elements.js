@@ -3,6 +3,7 @@
 
 const byId = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en-GB");
+const percent = (share) => `${Math.max(1, Math.floor(100 * share))}%`;
 const several = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
 // Of the properties, `data` is the element's data set, and `aria` what is read aloud, the role included. A child that is

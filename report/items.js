@@ -3,8 +3,9 @@
 //
 //   showItems(element, {columns: async () => …, details: async (item) => …})
 //
-// `columns` gives what all cells show, `details` what one item shows (null: it is not there). Returns {refresh}, which
-// asks for the columns anew and keeps what the reader has chosen.
+// `columns` gives what all cells show, `details` what one item shows (null: it is not there), each with the `share` of
+// the records that it is of, if that is not all. Returns {refresh, close}: `refresh` asks for the columns anew and keeps
+// what the reader has chosen, `close` ends it all.
 "use strict";
 
 {
@@ -299,6 +300,7 @@
     const firstOf = (variant) => (base >= 0 ? (answers.get(base)?.find((each) => each.variant === variant)?.text ?? null) : base === -1 ? details.expected || null : null);
     const row = Object.entries(details.row).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
     return [
+      details.share < 1 ? made("p", { className: "note", textContent: `These are the answers among the first ${percent(details.share)} of the records: the rest is being read.` }) : "",
       data.group.length && data.group[at] >= 0 ? made("p", { className: "note", textContent: `Group: ${data.groups[data.group[at]]}` }) : "",
       ...details.prompts.flatMap(({ variant, messages }) => [made("h4", { className: "plain", textContent: variant ? `Prompt, variant ${variant}` : "Prompt" }), ...messages.map(message)]),
       details.expected ? made("h4", { textContent: "Expected answer" }) : "",
@@ -432,6 +434,7 @@
     const view = made("div", { className: "item", tabIndex: -1 });
     const told = made("p", { className: "sentence", aria: { live: "polite" } });
     const paper = made("p", { className: "note on-paper" });
+    const above = made("div", {});
 
     const extra = () => KEYS[chosen.sort];
     const fits = () => Math.max(4, Math.ceil((scroller.clientHeight || 600) / ROW));
@@ -495,16 +498,24 @@
       if (isFocused) (body.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
     }
 
-    function table() {
+    // `top`: how far it is scrolled; `place`: the row that the keys are at.
+    function table(top = 0, item = chosen.item) {
+      const isFocused = scroller.querySelector("tbody")?.contains(document.activeElement);
       found = matching(data, chosen, models);
-      active = chosen.item ? Math.max(0, found.indexOf(placeOf(data, chosen.item))) : 0;
+      active = item ? Math.max(0, found.indexOf(placeOf(data, item))) : 0;
       const box = made("table", { ariaRowCount: String(found.length + 1) }, made("caption", { textContent: "Items by models" }), made("thead", {}, heads()), made("tbody", {}));
       box.style.setProperty("--columns", models.length + (data.expected.length ? 1 : 0) + (extra() ? 1 : 0));
       scroller.replaceChildren(box);
-      told.textContent = found.length ? `${several(found.length, "item")}${found.length < data.items.length ? ` of ${count(data.items.length)}` : ""}.` : "No item is like that.";
+      const part = data.share < 1 ? ` Only the first ${percent(data.share)} of the records are read so far: items, counts and scores are of these alone.` : "";
+      told.textContent = (found.length ? `${several(found.length, "item")}${found.length < data.items.length ? ` of ${count(data.items.length)}` : ""}.` : "No item is like that.") + part;
       const summary = element.querySelector(`#${CSS.escape(id("models"))}`);
       if (summary) summary.textContent = `Models: ${count(models.length)} of ${count(data.models.length)}`;
       draw();
+      if (top) {
+        scroller.scrollTop = top;
+        draw(false);
+      }
+      if (isFocused) (scroller.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
     }
 
     function bring(place) {
@@ -554,7 +565,7 @@
       view.replaceChildren(
         made("h3", { className: "plain", textContent: item }),
         made("div", { className: "moves" }, button("Previous", () => go(-1), at <= 0), button("Next", () => go(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
-        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem || (placeOf(data, item) < 0 ? "No such item is on this page." : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it.") })]),
+        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem || (placeOf(data, item) < 0 ? (data.share < 1 ? "No such item is among the records that are read so far." : "No such item is on this page.") : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it.") })]),
       );
       if (isSought) {
         view.focus({ preventScroll: true });
@@ -595,7 +606,9 @@
       form.addEventListener("submit", (event) => event.preventDefault());
       const notes = (data.notes ?? []).map((text) => made("p", { className: "note", textContent: text }));
       const keys = made("p", { className: "note keys", textContent: "Keys: ↑ ↓ Page Home End move, Enter opens, ← → go to the items before and after, Esc closes, / searches." });
-      element.replaceChildren(...notes, form, told, paper, scroller, keys, view);
+      above.replaceChildren(...notes, form);
+      // What is taken out and put in again loses the focus and its place.
+      if (!element.contains(scroller)) element.replaceChildren(above, told, paper, scroller, keys, view);
       const choice = element.querySelector(".model-choice");
       if (choice && isOpen) choice.open = true;
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
@@ -618,10 +631,16 @@
     });
 
     async function refresh() {
-      data = typed(await source.columns());
+      const before = data, columns = typed(await source.columns());
+      const [top, item] = [scroller.scrollTop, before?.items[found[active]]];
+      data = columns;
       chooseModels();
       frame();
-      table();
+      table(top, item);
+      if (before?.share < 1 && chosen.item) {
+        opened = null; // answers of the rest belong to it
+        await show(false);
+      }
     }
 
     async function visit() {
@@ -648,7 +667,6 @@
         await refresh();
         element.dataset.state = "open";
         await visit();
-        addEventListener("popstate", visit);
       } catch (error) {
         element.replaceChildren(made("p", { className: "note", textContent: `The items can’t be shown in this browser: ${error.message}` }));
       }
@@ -658,10 +676,12 @@
       scroller.querySelector("tbody")?.replaceChildren(...found.slice(0, ON_PAPER).map((_, place) => line(place)));
       paper.textContent = found.length > ON_PAPER ? `On paper: the first ${ON_PAPER}.` : "";
     };
+    const ending = new AbortController(), { signal } = ending;
+    addEventListener("popstate", () => { if (data) visit(); }, { signal });
     // The number of pages is computed before the medium changes.
-    addEventListener("beforeprint", print);
-    matchMedia("print").addEventListener("change", ({ matches }) => (matches ? print() : draw()));
-    return { ready: begin(), refresh };
+    addEventListener("beforeprint", print, { signal });
+    matchMedia("print").addEventListener("change", ({ matches }) => (matches ? print() : draw()), { signal });
+    return { ready: begin(), refresh, close: () => ending.abort() };
   }
 
   window.showItems = showItems;

@@ -1,11 +1,12 @@
 """The scores of one run as they come: its records are read on from where the last look ended.
 
 Keeps sums for each pair and what a benchmark gathers for its scores, no text. A run that has ended has those of its
-scores.json.
+scores.json. One look reads for a short time: of many records that are not read yet, it has the scores of the first.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,8 @@ from ...engine.folder_file import lines_in, read_whole
 from ...engine.pairs import Pair, pair_of
 from ...engine.runs.run_folder import RECORDS, read_manifest
 
+# So long does one look read; no other request reads records meanwhile.
+READING_S = 0.7
 _SO_FAR = ("answers", "refused", "mean score so far")
 
 
@@ -48,10 +51,11 @@ class _Sums(Struct):
 
 
 class RunScores:
-    """The scores of the run in a folder, looked at again and again."""
+    """The scores of the run in a folder, looked at again and again. `reading_s`: for so long does a look read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, reading_s: float = READING_S) -> None:
         self._folder = folder
+        self._reading_s = reading_s
         self._rewind()
 
     def _rewind(self) -> None:
@@ -62,21 +66,21 @@ class RunScores:
         self._run: ScoredRun | None = None
 
     def look(self) -> dict[str, Any]:
-        """Returns a table: `columns`, `rows` of texts, and whether it `is_final`. Raises LocalFault or UsageError for a
-        folder that holds no run."""
+        """Returns a table: `columns`, `rows` of texts, whether it `is_final`, and the `share` of the records that it is
+        of. Raises LocalFault or UsageError for a folder that holds no run."""
         manifest = read_manifest(self._folder)
         if manifest.get("ended") and (final := self._final(manifest)) is not None:
             return final
-        self._read_on(manifest)
+        share = self._read_on(manifest)
         if self._tally is not None and self._run is not None and self._sums:
             # Of a few answers many scores are unmeasured, and a benchmark may need more to compute any.
             with suppress(ArithmeticError, LookupError, ValueError):
-                return self._table(self._run.specification or {}, self._tally.scores(self._run), is_final=False)
+                return self._table(self._run.specification or {}, self._tally.scores(self._run), share=share)
         rows = [
             [str(pair), f"{one.answers:,}", f"{one.refused:,}", f"{one.total / one.scored:.3f}" if one.scored else "-"]
             for pair, one in self._sums.items()
         ]
-        return {"columns": _SO_FAR, "rows": rows, "is_final": False}
+        return {"columns": _SO_FAR, "rows": rows, "is_final": False, "share": share}
 
     def _final(self, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         """Returns the scores that the run wrote at its end; None: there are none."""
@@ -87,13 +91,16 @@ class RunScores:
             return self._table(specification, scores[benchmark.scores_name(specification)], is_final=True)
         return None
 
-    def _table(self, specification: Mapping[str, Any], part: Mapping[str, Any], *, is_final: bool) -> dict[str, Any]:
+    def _table(
+        self, specification: Mapping[str, Any], part: Mapping[str, Any], *, is_final: bool = False, share: float = 1.0
+    ) -> dict[str, Any]:
         assert self._benchmark is not None
         rows = [[str(pair), *self._benchmark.cells(entry_of(part, pair))] for pair in pairs_in(specification)]
-        return {"columns": self._benchmark.columns, "rows": rows, "is_final": is_final}
+        return {"columns": self._benchmark.columns, "rows": rows, "is_final": is_final, "share": share}
 
-    def _read_on(self, manifest: Mapping[str, Any]) -> None:
-        path = self._folder / RECORDS
+    def _read_on(self, manifest: Mapping[str, Any]) -> float:
+        """Returns the share of the records that is read then."""
+        path, until = self._folder / RECORDS, time.monotonic() + self._reading_s
         with suppress(FileNotFoundError):
             if path.stat().st_size < self._read_to:
                 self._rewind()  # what was counted is no longer there
@@ -103,12 +110,15 @@ class RunScores:
                 self._run = ScoredRun(folder=self._folder, manifest=manifest, readings=readings)
                 self._tally = self._benchmark.tally(self._run)
             decode, of_tally = msgspec.json.Decoder(_Line).decode, msgspec.json.Decoder(self._benchmark.Line).decode
-            for line in self._lines(path):
+            for number, line in enumerate(self._lines(path), 1):
                 with suppress(msgspec.MsgspecError, UnicodeError):
                     record = decode(line)
                     self._add(record)
                     if self._tally is not None:
                         self._tally.add(pair_of(record), of_tally(line))
+                if not number % 256 and time.monotonic() > until:
+                    return min(0.99, self._read_to / path.stat().st_size)
+        return 1.0
 
     def _lines(self, path: Path) -> Iterator[bytes]:
         for line in lines_in(path, self._read_to):

@@ -36,6 +36,8 @@ from .scores import RunScores
 
 HOST = "127.0.0.1"
 _BODY_S = 10.0
+# Runs of which the sums for scores so far are kept.
+_SCORES_KEPT = 16
 _SAFE = (
     "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\nX-Frame-Options: DENY\r\nServer: millstream\r\n"
@@ -137,6 +139,7 @@ class ViewServer:
             "/runs": self._runs,
             "/scores": self._scores_of,
             "/columns": self._columns,
+            "/share": self._share,
             "/details": self._details,
             "/question": self._question,
         }.get(path)
@@ -155,13 +158,19 @@ class ViewServer:
 
     async def _scores_of(self, query: Query) -> Any:
         path = self._folder(query.get("run", [""])[0])
-        scores = self._scores.setdefault(path, RunScores(path))
+        self._scores[path] = scores = self._scores.pop(path, None) or RunScores(path)
+        for oldest in tuple(self._scores)[:-_SCORES_KEPT]:
+            del self._scores[oldest]
         async with self._reading:
             return await asyncio.to_thread(scores.look)
 
     async def _columns(self, query: Query) -> Any:
         async with self._reading:
             return await asyncio.to_thread(self._items.columns, self._several(query))
+
+    async def _share(self, query: Query) -> Any:
+        async with self._reading:
+            return {"share": await asyncio.to_thread(self._items.share, self._several(query))}
 
     async def _details(self, query: Query) -> Any:
         item = query.get("item", [""])[0]

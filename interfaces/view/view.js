@@ -231,14 +231,16 @@ async function showScores(panel) {
   panel.scored = Date.now();
   try {
     const table = await ask(`/scores?${new URLSearchParams({ run: panel.name })}`);
-    setTable(panel.scores, table.is_final ? "Scores" : "Scores so far", ["model", ...table.columns], table.rows);
+    const title = table.is_final ? "Scores" : table.share < 1 ? `Scores of the first ${percent(table.share)} of the records alone` : "Scores so far";
+    if (table.share < 1) panel.scored = 0;
+    setTable(panel.scores, title, ["model", ...table.columns], table.rows);
   } catch (error) {
     panel.scores.replaceChildren(made("p", { className: "note", textContent: error.message }));
   }
 }
 
 function setTable(place, title, heads, lines) {
-  const text = JSON.stringify([heads, lines]);
+  const text = JSON.stringify([title, heads, lines]);
   if (place.dataset.text === text) return;
   place.dataset.text = text;
   if (!lines.length) {
@@ -265,20 +267,48 @@ function showTable(names) {
   const fields = new URLSearchParams(location.hash.slice(1));
   byId("open-items").hidden = items?.id === id || fields.get("items") === id;
   if (items?.id === id) return;
-  byId("items-place").replaceChildren();
-  items = null;
+  closeTable();
   if (fields.get("items") !== id) return;
-  const query = names.map((name) => ["run", name]);
+  const query = new URLSearchParams(names.map((name) => ["run", name]));
   const element = made("div", { className: "items", id });
   byId("items-place").append(element);
   const began = Date.now();
-  const table = showItems(element, {
-    columns: () => ask(`/columns?${new URLSearchParams(query)}`),
-    details: (item) => ask(`/details?${new URLSearchParams([...query, ["item", item]])}`),
+  const mine = items = { id, query, share: 1, at: Infinity, done: doneOf(names) };
+  mine.table = showItems(element, {
+    columns: async () => {
+      const columns = await ask(`/columns?${query}`);
+      mine.share = columns.share;
+      return columns;
+    },
+    details: (item) => ask(`/details?${query}&${new URLSearchParams({ item })}`),
   });
-  items = { id, table, at: Infinity, done: doneOf(names) };
-  const mine = items;
-  table.ready.then(() => { mine.at = Date.now(); mine.took = Date.now() - began; });
+  mine.table.ready.then(() => {
+    mine.took = Date.now() - began;
+    return readRest(mine);
+  }).catch(() => {}).finally(() => { mine.at = Date.now(); });
+}
+
+function closeTable() {
+  byId("items-place").replaceChildren();
+  setText(byId("items-reading"), "");
+  items?.table.close();
+  items = null;
+}
+
+// A table of the first records stands there at once; the rest is read while somebody looks at it, a part each request.
+async function readRest(mine) {
+  while (mine.share < 1 && items === mine) {
+    const { share } = await ask(`/share?${mine.query}`);
+    if (items !== mine) return;
+    setText(byId("items-reading"), `Reading the records: ${percent(share)} …`);
+    if (share === 1) await mine.table.refresh();
+  }
+  setText(byId("items-reading"), "");
+}
+
+// Of a run that somebody looks at, so that its table opens soon.
+async function readAhead(name) {
+  while (panels.has(name) && items === null && (await ask(`/share?${new URLSearchParams({ run: name })}`)).share < 1);
 }
 
 byId("open-items").addEventListener("click", () => { location.hash = itemsAddress(shown()); });
@@ -292,6 +322,7 @@ async function followItems(names) {
   [mine.at, mine.done] = [Infinity, done];
   try {
     await mine.table.refresh();
+    await readRest(mine);
     mine.took = Math.max(mine.took, Date.now() - began);
   } finally {
     mine.at = Date.now();
@@ -463,8 +494,7 @@ function show() {
   for (const name of names) {
     if (!panels.has(name)) {
       panels.set(name, panelFor(name));
-      // The server reads the items meanwhile, so that their table opens soon.
-      if (runs.some((run) => run.name === name && run.kind === "run" && !isSending(run))) ask(`/details?${new URLSearchParams({ run: name, item: "" })}`).catch(() => {});
+      if (runs.some((run) => run.name === name && run.kind === "run" && !isSending(run))) readAhead(name).catch(() => {});
       byId("panels").append(panels.get(name).element);
     }
     showPanel(panels.get(name), runs.find((run) => run.name === name));
@@ -478,10 +508,7 @@ function show() {
   if (hasItems) {
     showTable(names);
     followItems(names).catch(() => {}); // a server that is away is told of above
-  } else if (items !== null) {
-    byId("items-place").replaceChildren();
-    items = null;
-  }
+  } else closeTable();
 }
 
 let timer;

@@ -214,3 +214,37 @@ def test_axe_finds_no_violation_in_any_view(browser: Browser, tmp_path: Path, co
         page.get_by_role("heading", name="Answers").wait_for()
         page.get_by_role("region", name="Scores so far").wait_for()
         assert page.evaluate(VIOLATIONS) == [] and watched.complaints == []
+
+
+@pytest.mark.parametrize("is_focused", [False, True])
+def test_a_table_of_the_first_records_says_so_until_all_are_read(
+    browser: Browser, tmp_path: Path, is_focused: bool
+) -> None:
+    folder = made_run(tmp_path / "runs" / "large", 0)
+    with (folder / "records.jsonl").open("ab") as file:
+        # Two answers to each item: one at the beginning, one at the end.
+        for trial in range(2):
+            for at in range(80_000):
+                line = {"model": "lab/one", "id": f"q{at}/{trial}", "item": f"q{at}", "status": "ok", "score": trial}
+                file.write(sealed(json.dumps(line).encode()))
+    with viewing(tmp_path, "runs") as view:
+        page, watched = opened(browser, f"{view.address}#items=large&item=q7")
+        told, row = page.locator(".items .sentence"), page.locator(".matrix tbody tr[data-place]").first
+        told.get_by_text("of the records are read so far").wait_for()
+        assert row.locator(".figure").inner_text() == "0"
+        page.get_by_text("These are the answers among the first").wait_for()
+        assert page.locator(".answer").count() == 1
+        page.locator(".matrix").evaluate("box => { box.scrollTop = 44_000; }")
+        page.locator(".matrix [data-place='1001'] button").wait_for()
+        if is_focused:
+            page.locator(".matrix [data-place='1001'] button").focus()
+        told.get_by_text("80,000 items.", exact=True).wait_for(timeout=90_000)
+        page.locator("#items-reading:empty").wait_for(state="attached")
+        # It stands where it stood, with the numbers of all.
+        assert page.locator(".matrix").evaluate("box => box.scrollTop") == 44_000
+        assert page.locator(".matrix [data-place='1001'] .figure").inner_text() == "0.5"
+        if is_focused:
+            assert page.evaluate("document.activeElement.closest('tr').dataset.place") == "1001"
+        page.locator(".answer").nth(1).wait_for()
+        assert page.get_by_text("These are the answers among the first").count() == 0
+        assert watched.complaints == []

@@ -218,7 +218,7 @@ def test_items_are_read_on_and_are_those_of_the_report(tmp_path: Path) -> None:
 
 def test_another_server_need_not_read_a_large_run_again(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", LINES_LEAST)
-    tables, took_s = [ItemTables(tmp_path / "cache") for _ in range(2)], []
+    tables, took_s = [ItemTables(tmp_path / "cache", 60.0) for _ in range(2)], []
     for each in tables:
         began = time.process_time()
         each.details({"run": folder}, "nothing")
@@ -228,7 +228,45 @@ def test_another_server_need_not_read_a_large_run_again(tmp_path: Path) -> None:
     size, mark = (path := folder / "records.jsonl").stat().st_size, json.loads(path.read_bytes().split(b"\n")[0])
     path.write_bytes(path.read_bytes().replace(b'"score": 1.0', b'"score": 0.5'))
     assert mark["score"] == 1.0 and path.stat().st_size == size
-    assert set(ItemTables(tmp_path / "cache").columns({"run": folder})["cells"]["score"][0]) == {0.5}
+    assert set(ItemTables(tmp_path / "cache", 60.0).columns({"run": folder})["cells"]["score"][0]) == {0.5}
+
+
+def test_a_request_reads_for_a_short_time_and_says_which_share_its_table_is_of(tmp_path: Path) -> None:
+    run = {"run": made_run(tmp_path / "run", 2_000)}
+    tables, whole = ItemTables(tmp_path / "cache", 0.0), ItemTables(tmp_path / "cache", 60.0).columns(run)
+    first = tables.columns(run)
+    assert 0 < len(first["items"]) < 500 and 0 < first["share"] < 0.3
+    assert tables.details(run, "1999") is None
+    opened = tables.details(run, "0")
+    assert opened is not None and opened["share"] < 1
+    shares = [tables.share(run)]
+    while shares[-1] < 1:
+        shares.append(tables.share(run))
+    assert shares == sorted(set(shares)) and len(shares) > 2
+    assert tables.columns(run) == whole and whole["share"] == 1
+
+
+def test_of_many_records_the_scores_of_the_first_stand_there_with_their_share(tmp_path: Path) -> None:
+    scores = RunScores(made_run(tmp_path / "run", 2_000), 0.0)
+    looks = [scores.look()]
+    while looks[-1]["share"] < 1:
+        looks.append(scores.look())
+    answers = [int(look["rows"][0][1].replace(",", "")) for look in looks]
+    assert answers == sorted(set(answers)) and len(answers) > 4 and answers[-1] == 2_000
+    assert looks[0]["share"] == pytest.approx(answers[0] / 2_000, abs=0.01)
+
+
+def test_items_that_were_read_while_a_run_went_on_get_the_names_of_those_that_answered(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", 0, models=["openai/gpt-6-luna"])
+    line = {"model": "openai/gpt-6-luna", "id": "q/0", "item": "q", "status": "ok", "served": "gpt-6.2-sol"}
+    tables, names = ItemTables(tmp_path / "cache"), []
+    with RunFolder(folder, json.loads((folder / "manifest.json").read_text())["specification"]) as run:
+        run.records.append(json.dumps(line).encode())
+        names.append(tables.columns({"run": folder})["models"][0]["name"])
+        counts = [{"model": "openai/gpt-6-luna", "temperature": None, "ok": 1, "served": {"gpt-6.2-sol": 1}}]
+        run.write_manifest(ended="now", counts=counts, answers_as={"openai/gpt-6-luna": "openai/gpt-6-luna"})
+    names.append(tables.columns({"run": folder})["models"][0]["name"])
+    assert names == ["openai/gpt-6-luna", "openai/gpt-6-luna (gpt-6.2-sol)"]
 
 
 def test_records_that_were_replaced_are_read_anew(tmp_path: Path) -> None:
