@@ -75,11 +75,13 @@ class Flight(SharedCall, eq=False, kw_only=True):
             self._admit()
             return
         self.lease = claims.take(pending.key)
-        waited_s, patience_s = self.parts.loop.time() - self.since, self.tries.policy.patience_s
-        if not self.lease and (is_first or waited_s < patience_s):
-            self.at = At.CLAIM
-            pending.route.lane.rest(self, look_again_in_s(waited_s, patience_s), "lease")
-        elif (is_first and claims.changes == pending.changes) or not self._is_stored():
+        if not self.lease:
+            waited_s, patience_s = self.parts.loop.time() - self.since, self.tries.policy.patience_s
+            if is_first or waited_s < patience_s:
+                self.at = At.CLAIM
+                pending.route.lane.rest(self, look_again_in_s(waited_s, patience_s), "lease")
+                return
+        if (is_first and claims.changes == pending.changes) or not self._is_stored():
             self._ask_machines()
 
     def _ask_machines(self) -> None:

@@ -174,7 +174,6 @@ class Exchange(Struct, eq=False):
     def take(self, line: HttpConnection) -> None:
         """Sends the request over the connection that it has waited for."""
         self.line = line
-        self.channel.deadlines.watch(self)
         self._write()
 
     def _write(self) -> None:
@@ -188,6 +187,7 @@ class Exchange(Struct, eq=False):
             self.pool.close(line)
             self.start()
             return
+        self.channel.deadlines.watch(self)
         try:
             wait_s = receiver.clear()
         except Exception as error:  # noqa: BLE001 (the receiver's own)
@@ -201,7 +201,6 @@ class Exchange(Struct, eq=False):
             return
         first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
         self.is_written = True
-        self.channel.deadlines.watch(self)
         line.ask(self, b"%b%d\r\n%b\r\n%b" % (self.head, len(body), self.lines, first), self.tap, rest)
 
     def answered(self, answer: HttpAnswer) -> None:
