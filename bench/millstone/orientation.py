@@ -17,10 +17,13 @@ from .issue import Paraphrase, Side
 _QUOTES = str.maketrans(
     {**dict.fromkeys("“”„‟«»″〝〞", '"'), **dict.fromkeys("‘’‚‛′`´", "'"), "\N{NO-BREAK SPACE}": " "}
 )
-# The letters are capitals, to tell A from the article; "A for-profit school" has no space after "for".
-_LETTER = re.compile(r"(?<!\w)[\"'(<]*\b([AB])\b[\"')>]*\s+(?:if|for|when)\s")
+# The letters are capitals, to tell A from the article; "A for-profit school" has no space after "for". Quotes before a
+# letter belong to it. `re` finds a first character fast, so what is before it is looked at from behind it.
+_LETTER = re.compile(
+    r"[\"'(<AB](?<!\w.)(?:(?<=[AB])|(?<=[\"'(<])[\"'(<]*\b[AB])(?<=([AB]))\b[\"')>]*\s+(?:if|for|when)\s"
+)
 # A dot after a single capital belongs to an abbreviation, as in "the U.S. Senate".
-_SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.?!][\"')]*\s+(?=[\"'(]*[A-Z0-9])")
+_SENTENCE_END = re.compile(r"[.?!](?<!\b[A-Z].)[\"')]*\s+(?=[\"'(]*[A-Z0-9])")
 _CLAUSE_END = re.compile(r"[.;?!]|,\s*(?:and\b|or\b|[\"'(<]*[AB]\b)|\s(?:and|or)\s+$")
 _NAMED = re.compile(r"\b(in favou?r|against)\b", re.IGNORECASE)
 _ONE = r"(?i:position|statement|option)\s+(?:1|[Oo]ne|I|A)\b"
@@ -30,9 +33,11 @@ _SECOND = re.compile(rf"\b(?:(?i:second|latter)\b|{_TWO})")
 _NUMBERED = re.compile(rf"\b{_ONE}(?P<first>.*?)\b{_TWO}(?P<second>.*)", re.DOTALL)
 _VERSUS = re.compile(r"\s(?:versus|vs\.?)\s", re.IGNORECASE)
 _SPEAKS = re.compile(
-    r"^[\s:,]*(?:(?:is|states|says|asserts|holds|argues|claims|maintains|contends|believes)\b)?[\s:,]*(?:that\b)?",
+    r"[\s:,]*(?:(?:is|states|says|asserts|holds|argues|claims|maintains|contends|believes)\b)?[\s:,]*(?:that\b)?",
     re.IGNORECASE,
 )
+_WORD, _NOT = re.compile(r"\w+"), re.compile(r"n't\b")
+_JOINED = re.compile(r"\b(?:and|while|whereas|but)[\s,;.\"']*$")
 _OPPOSING = re.compile(r"\b(?:oppos|reject|disagree)\w*\b", re.IGNORECASE)
 _DENYING = re.compile(r"\b(?:not|never|neither|nor)\b|n't\b", re.IGNORECASE)
 _SUPPORTED = re.compile(r"\b(support|oppose)\b(.*)", re.IGNORECASE | re.DOTALL)
@@ -235,6 +240,9 @@ def _ordinal(clause: str) -> bool | None:
 def _named_positions(body: str) -> _Positions | None:
     """Returns the statements that the body calls the position in favor and the position against; None if it doesn't
     name both."""
+    folded = body.casefold()
+    if "favo" not in folded or "nst" not in folded:  # faster than the searches below
+        return None
     texts: dict[str, str] = {}
     matches = list(_NAMED_AFTER.finditer(body))
     if matches:
@@ -254,8 +262,7 @@ def _pair(one: _Instruction) -> _Positions | None:
     """Returns two statements in their order in the text, the first as `pro`; None if there are not two."""
     numbered = _NUMBERED.search(one.body)
     if numbered is not None:
-        first = re.sub(r"[\s,;.\"']*(?:\b(?:and|while|whereas|but)\b)?[\s,;.\"']*$", "", numbered["first"])
-        return _Positions(_statement(first), _statement(numbered["second"]))
+        return _Positions(_statement(_JOINED.sub("", numbered["first"])), _statement(numbered["second"]))
     # The issue itself may contain "versus": the statements begin after the last colon.
     statements = _VERSUS.split(one.body.rpartition(":")[2]) if ":" in one.body else []
     if len(statements) == 2:
@@ -274,7 +281,8 @@ def _supported_pair(one: _Instruction) -> _Positions | None:
 
 
 def _statement(text: str) -> _Statement:
-    words = {*re.findall(r"\w+", re.sub(r"n't\b", " not", _SPEAKS.sub("", text)).casefold())}
+    said = text[match.end() :] if (match := _SPEAKS.match(text)) is not None else text
+    words = {*_WORD.findall(_NOT.sub(" not", said).casefold())}
     return _Statement(frozenset(map(_stem, words - _IDLE - _NEGATIONS)), not words.isdisjoint(_NEGATIONS))
 
 
