@@ -2,7 +2,8 @@
 
 FOLDER is the `tests` of a checkout of trafilatura: its own evaluation pages, and what of each belongs to the text. Bare
 trafilatura has one core; our worker and the process that feeds it share one, then two workers and it share two. The
-rates of a round stand side by side, since machines drift; F1 is over the passages, as trafilatura counts them.
+rates of a round stand side by side, since machines drift; F1 is over the passages, as trafilatura counts them. CPU time
+is that of all processes, start included: other programs change it less than rates.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -39,10 +41,11 @@ class Passages(Struct):
 
 
 class Measured(Struct):
-    """How one way went: pages a second, and F1."""
+    """How one way went: pages a second, F1, and milliseconds of CPU a page."""
 
     rate: float
     f1: float
+    cpu_ms: float
 
 
 def main() -> int:
@@ -69,11 +72,12 @@ def main() -> int:
         for name, command in ways.items():
             done = subprocess.run([*command, str(options.folder.resolve())], capture_output=True, check=True)
             rounds[name].append(msgspec.json.decode(done.stdout, type=Measured))
-        print(f"round {turn}, pages/s: " + ", ".join(f"{name} {of[-1].rate:.1f}" for name, of in rounds.items()))
-    shares = {
-        name: statistics.median(one.rate / bare.rate for one, bare in zip(of, rounds["bare trafilatura"], strict=True))
-        for name, of in rounds.items()
-    }
+        told = (f"{name} {of[-1].rate:.1f} ({of[-1].cpu_ms:.1f} ms)" for name, of in rounds.items())
+        print(f"round {turn}, pages/s (CPU a page): {', '.join(told)}", flush=True)
+    pairs = {name: list(zip(of, rounds["bare trafilatura"], strict=True)) for name, of in rounds.items()}
+    shares = {name: statistics.median(one.rate / bare.rate for one, bare in of) for name, of in pairs.items()}
+    cpu = {name: statistics.median(bare.cpu_ms / one.cpu_ms for one, bare in of) for name, of in pairs.items()}
+    print(f"pages a CPU second, of bare trafilatura's: {cpu['one worker']:.2f}, two workers {cpu['two workers']:.2f}")
     f1, theirs = rounds["one worker"][-1].f1, rounds["bare trafilatura"][-1].f1
     one, two = shares["one worker"], shares["two workers"]
     reached = [
@@ -89,7 +93,9 @@ def _measured(folder: Path, way: Callable[[list[bytes]], tuple[float, list[str]]
     every = list(listed.values())
     pages = [_page(folder, each.file) for each in every]
     seconds, texts = way(pages)
-    return Measured(len(pages) / seconds, f1_of(zip(every, texts, strict=True)))
+    uses = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu_ms = 1e3 * sum(use.ru_utime + use.ru_stime for use in uses) / len(pages)
+    return Measured(len(pages) / seconds, f1_of(zip(every, texts, strict=True)), cpu_ms)
 
 
 def _page(folder: Path, name: str) -> bytes:
