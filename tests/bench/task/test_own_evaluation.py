@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,17 @@ def test_the_report_shows_the_task_itself_in_place_of_digests(
         assert text in made, text
     assert "<dt>Trials</dt><dd>3</dd>" in made and "<dt>Max tokens</dt><dd>50</dd>" in made
     assert "Its digest" not in made and "Specification" not in made
+
+
+def test_a_manifest_has_the_versions_that_packages_declare(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write(tmp_path, PLAIN)
+    assert cli(*asked(provider, "mine.py", "--out", "run", "--no-report")).code == 0
+    told = json.loads((tmp_path / "run/manifest.json").read_text())["versions"]
+    packages = told.keys() - {"millstream", "python"}
+    assert {name: told[name] for name in packages} == {name: version(name) for name in packages}
+    assert packages >= {"msgspec", "numpy", "orjson", "uvloop"}
 
 
 def run_of(names: list[str], values: list[float], **options: str) -> RunFigures:
