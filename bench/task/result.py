@@ -161,7 +161,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         for model, result in self.models.items():
             left = f", {result.without_score:,} without a score" if result.without_score else ""
             yield f"  {model:{width}}  {result.score}  ({result.score.items:,} items, {result.answers:,} answers{left})"
-            yield from (f"    {name}: {figure}" for name, figure in result.scores.items())
+            for name, figure in result.scores.items():
+                yield f"    {name}: {figure}" + f" ({figure.items:,} items)" * (figure.items != result.score.items)
             for group, figure in result.groups.items():
                 yield f"    {group}: {figure} ({figure.items:,} items)"
             yield from (f"    {variant}: {figure}" for variant, figure in result.variants.items())

@@ -103,7 +103,12 @@ def more_tables(part: Mapping[str, Any]) -> list[str]:
     tables = []
     for key, (word, value) in _TABLES.items():
         named = [
-            (model, each, *figure_cells(entry), f"{entry['items']:,}")
+            (
+                model,
+                each,
+                *figure_cells(entry),
+                f"{entry['items']:,}" + f" of {of_model['items']:,}" * (key == "scores"),
+            )
             for model, of_model in part["models"].items()
             for each, entry in of_model.get(key, {}).items()
         ]

@@ -91,6 +91,10 @@ def _mean_of_part(model: ModelAnswers, rules: ReadingRules, part: str) -> dict[s
     is_main = part in model.firsts
     is_share = are_binary(model.column(part)) or (is_main and rules.within == (0, 1))
     entry = _mean(model.values(rules, part), (0.0, 1.0) if is_share else None, is_share)
+    if entry["mean"] is None and model.count:
+        entry["ci95_note"] = (
+            f"no interval: {model.without_score(part):,} of {count_text(model.count, 'answer')} have no score"
+        )
     return {**entry, "problems": dict(model.problems[part].most_common())} if model.has_own_problems(part) else entry
 
 
