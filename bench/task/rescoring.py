@@ -80,7 +80,11 @@ def rescore(folder: Path, word: str) -> RescoredRun:
         if specification_hash(fresh) == manifest["specification_hash"]:
             return made
         made.before = _kept_beside(folder, manifest, source, word)
-        write_whole(folder / RECORDS, _written_again(folder, source, specification["score"], made))
+        try:
+            write_whole(folder / RECORDS, _written_again(folder, source, specification["score"], made))
+        except OSError as error:
+            (folder / made.before.manifest).unlink()  # the records are those of before
+            raise LocalFault(f"{folder}: its new scores can't be written ({error.strerror}): make room") from error
         write_scores(folder, made.scores)
         note_in_manifest(folder, **_changes(manifest, fresh, source, word, made.before))
     return made

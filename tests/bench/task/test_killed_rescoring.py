@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
+import pytest
 from command_line import CommandLine, Provider
+from places import small_disk
 
 TASK = """
 import millstream as ms
@@ -14,6 +17,7 @@ rows = [{"id": f"r{n}", "n": n} for n in range(8)]
 score = {"right": ms.regex("prompt [0-7]"), "is_long": lambda reply, row: 1.0}
 mine = ms.Task(data=rows, prompt="Number {n}?", score=score)
 """
+PAGE = os.sysconf("SC_PAGE_SIZE")
 HALF = ("records-1.jsonl", "scores-1.json", "manifest-1.json", "records.jsonl")
 
 
@@ -63,3 +67,24 @@ def test_scores_that_a_killed_rescoring_kept_are_not_written_over(
     assert cli("rescore", "run", "--task", "other.py", "--no-report").code == 0
     assert (run / "records-1.jsonl").read_text() == "kept\n"
     assert (run / "records-2.jsonl").exists() and cli("verify", "run").code == 0
+
+
+@pytest.mark.process
+def test_a_disk_that_fills_up_while_records_are_written_leaves_the_scores_of_before(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(TASK)
+    (tmp_path / "other.py").write_text(TASK.replace("1.0", "0.25"))
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
+    assert cli("run", "mine.py", "--model", "sim/open", *where, "--out", "run").code == 0
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        run = Path(shutil.copytree(tmp_path / "run", disk / "run"))
+        before = (run / "scores.json").read_bytes()
+        kept = (run / name for name in ("records.jsonl", "scores.json", "manifest.json"))
+        pages = sum(-(-each.stat().st_size // PAGE) for each in kept)
+        # Room for the files of before, and for no other page.
+        (disk / "filler").write_bytes(bytes(PAGE * (os.statvfs(disk).f_bavail - pages)))
+        done = cli("rescore", str(run), "--task", "other.py", "--no-report")
+        assert done.code == 5 and done.err.count("\n") == 1 and "make room" in done.err, done
+        assert (run / "scores.json").read_bytes() == before and not (run / "manifest-1.json").exists()
+        assert cli("score", str(run)).code == cli("verify", str(run)).code == 0
