@@ -39,6 +39,7 @@ def run_figures(records: Iterable[Record], specification: Mapping[str, Any], rea
         rows=rows,
         options={
             **options_of(specification, has_all_scorers=False),
+            **({"shots": items.shots} if items.shots and _is_template(specification) else {}),
             "combine": rules.combine,
             "unreadable": rules.unreadable,
         },
@@ -60,9 +61,13 @@ class _Items:
         self.names: dict[str, str] = {}
         self.prompts: dict[str, int] = {}
         self.examples: dict[str, str] = {}
+        self.shots = ""
 
     def noted(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
+            if not self.keys and not isinstance(record.prompt, str):
+                # The questions of shots may follow from the prompt's text; their answers do not.
+                self.shots = "\n".join(str(each["content"]) for each in record.prompt if each["role"] == "assistant")
             if (key := self.keys.get(record.item)) is None:
                 # Two files may give different rows one id.
                 digest = hashlib.sha256(canonical(record.row)).hexdigest()
@@ -74,6 +79,11 @@ class _Items:
                 if len(self.examples) < _EXAMPLES:
                     self.examples.setdefault(of_variant, text)
             yield record
+
+
+def _is_template(specification: Mapping[str, Any]) -> bool:
+    prompt = specification.get("prompt") or {}
+    return all("text" in each for each in (prompt.get("variants") or {"": prompt}).values())
 
 
 def _row_text(record: Record) -> str:

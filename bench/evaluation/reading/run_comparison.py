@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import ndiff
 from itertools import combinations, product
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ _ROWS_MOST = 30
 _RIGHT = 0.5
 _SHORT = 60
 _NAMED = 8
+_SCORERS = ("scorer", "judge", "rubric")
 
 
 class Difference(Struct, frozen=True):
@@ -145,9 +147,9 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
     if None not in (first.within, second.within) and first.within != second.within:
         scales = " and ".join("{:g} to {:g}".format(*each.within) for each in (first, second) if each.within)
         return RunComparison(a, b, (), why_not=f"{a} and {b}: their scores have other scales ({scales})")
+    options = tuple(_option_differences(first, second))
     within = first.within if first.within == second.within else None
     has_right, is_told = first.has_right and second.has_right, first.is_told and second.is_told
-    options = tuple(_option_differences(first, second))
     names = [name for name in first.rows if name in second.rows]
     rows = []
     pairs = [(name, name) for name in names] or list(product(first.rows, second.rows))
@@ -160,6 +162,8 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
             rows.append((one, other, differences, entry, tuple(_flips(of_a, of_b, first.names, has_right))))
     if not rows:
         return RunComparison(a, b, (), why_not=f"{a} and {b}: no row of one with a score is in the other")
+    if any(each.option.startswith(_SCORERS) for each in options) and (scales := _unlike_scales(first, second)):
+        return RunComparison(a, b, (), why_not=f"{a} and {b}: their scores have other scales ({scales})")
     # A difference in one option alone is a treatment.
     of_treatments = [entry["p"] if is_told and len(options) == 1 else None for _, _, options, entry, _ in rows]
     return RunComparison(
@@ -175,6 +179,19 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
     )
 
 
+def _unlike_scales(first: RunFigures, second: RunFigures) -> str:
+    """Returns the ranges of two scorers' figures if those of one lie outside the other's scale; else nothing. A scorer
+    whose figures all lie within 0 and 1 has this scale."""
+    ends, scales = [], []
+    for run in (first, second):
+        figures = [value for row in run.rows.values() for value in row.figures.values()]
+        low, high = min(figures), max(figures)
+        ends.append((low, high))
+        scales.append(run.within or ((0.0, 1.0) if low >= 0 and high <= 1 else (-inf, inf)))
+    fits = (least <= low and high <= most for (least, most), (low, high) in zip(scales, ends[::-1], strict=True))
+    return "" if all(fits) else " and ".join(f"{low:g} to {high:g}" for low, high in ends)
+
+
 def _option_differences(first: RunFigures, second: RunFigures) -> Iterator[Difference]:
     options = []
     for name in dict.fromkeys([*first.options, *second.options]):
@@ -183,7 +200,7 @@ def _option_differences(first: RunFigures, second: RunFigures) -> Iterator[Diffe
             options.append(Difference(name, a, b))
     yield from options
     # Where the text of the prompt or a parameter of the file changed, other prompts follow from that.
-    if any(each.option.startswith(("prompt", "system", "--set", "code of run")) for each in options):
+    if any(each.option.startswith(("prompt", "system", "shots", "--set", "code of run")) for each in options):
         return
     differing = [key for key, value in first.prompts.items() if second.prompts.get(key, value) != value]
     if differing:

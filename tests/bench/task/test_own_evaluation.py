@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Provider, lines_of, scores_of
+from msgspec import structs
 
 from millstream.bench.evaluation.door.run_figures import RowFigures, RunFigures
 from millstream.bench.evaluation.reading.run_comparison import compared_runs, comparison_lines
@@ -107,6 +108,13 @@ def test_runs_that_differ_in_more_than_one_option_have_a_difference_and_no_p(
     [line] = [line for line in out.splitlines() if line.startswith("sim/open: ")]
     assert "over 12 items" in line and "p = " not in line
     assert "they differ in temperature (none; 1) alone" in cli("score", "a", "hot").out
+    shots = 'shots=[("Number 70?", "70")], prompt='
+    write(tmp_path, PLAIN.replace("prompt=", shots), POLITE.replace("prompt=", shots), name="shots.py")
+    for name in ("plain", "polite"):
+        assert cli(*asked(provider, f"shots.py:{name}", "--out", f"shots-{name}", "--no-report")).code == 0
+    assert "they differ in shots (none; 70) alone" in cli("score", "a", "shots-plain").out
+    assert "they differ in prompt, shots (none; 70); it is the effect of" in cli("score", "a", "shots-polite").out
+    assert "they differ in prompt alone" in cli("score", "shots-plain", "shots-polite").out
     assert "a minus again, paired by item: made alike" in cli("score", "a", "again").out
 
 
@@ -268,6 +276,25 @@ def test_what_is_not_compared_is_said() -> None:
         {"a": run_of([f"a{at}" for at in range(7)], ones), "b": run_of([f"b{at}" for at in range(5)], zeros)}
     )
     assert len(crossed.rows) == 30 and "(5 other pairs of models left out)" in crossed.sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "other", "scales"),
+    [
+        ([0.0, 1.0], [3.0, 5.0], "0 to 1 and 3 to 5"),
+        ([0.25, 0.5], [25.0, 50.0], "0.25 to 0.5 and 25 to 50"),
+        ([2.0, 30.0], [1.0, 5.0], ""),
+        ([0.25, 0.5], [0.0, 1.0], ""),
+    ],
+)
+def test_two_scorers_of_which_one_gives_what_the_other_never_gives_are_not_compared(
+    values: list[float], other: list[float], scales: str
+) -> None:
+    runs = {"a": run_of(["r0", "r1"], values, scorer="f"), "b": run_of(["r0", "r1"], other, scorer="g")}
+    [compared] = compared_runs({name: structs.replace(run, within=None) for name, run in runs.items()})
+    assert compared.why_not == (f"a and b: their scores have other scales ({scales})" if scales else "")
+    same = {name: structs.replace(run, within=None, options={}) for name, run in runs.items()}
+    assert not compared_runs(same)[0].why_not
 
 
 def test_a_treatment_has_the_exact_p_of_its_flips_and_several_models_share_it_by_holm() -> None:
