@@ -130,7 +130,8 @@ class Caller:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = loop.call_later(seconds, self._wake)
+            # uvloop's handle of a shorter time has no when().
+            self._timer = loop.call_later(max(seconds, 0.001), self._wake)
 
     def _wake(self) -> None:
         """Lets each lane whose calls wait here ask again, the one that asked first last: they take turns."""

@@ -56,14 +56,17 @@ def showing(
         looked, cpu_before = now, cpu_now
         return progress.look(now, cpu_share, lag_s)
 
-    timer: asyncio.TimerHandle
+    timer: asyncio.Handle
+    due = 0.0
 
     def wait() -> None:
-        nonlocal timer
-        timer = loop.call_at(looked + LOOK_EVERY_S, tick)
+        nonlocal timer, due
+        due = looked + LOOK_EVERY_S
+        timer = loop.call_at(due, tick)
 
     def tick() -> None:
-        view = look(loop.time() - timer.when())
+        # uvloop's handle of a time that has passed has no when().
+        view = look(loop.time() - due)
         painter.show(partial(screen_lines, view), lambda: [plain_line(view)], looked)
         if live is not None:
             live.turn(view, looked, progress.view)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import uvloop
 from scripted import Bench, ScriptedProvider, engine_over, prompts, worst_minute
 from virtual_time import run_virtually
 
@@ -41,6 +42,16 @@ async def ask(bench: Bench, caller: Caller, call: Call) -> Outcome:
     assert not isinstance(pending, Outcome)
     pending.payer = caller
     return await bench.scheduler.fetch(pending, None)
+
+
+def test_a_caller_whose_turn_comes_at_once_may_be_told_of_another_time(tmp_path: Path) -> None:
+    async def main() -> None:
+        caller = Caller(CallerSettings("one", "ONE", rpm=RPM), tmp_path)
+        for seconds in (0.0, 1.0, 0.0):
+            caller._wake_in(seconds)
+        caller.close()
+
+    uvloop.run(main())
 
 
 def test_calls_that_waited_together_for_the_model_are_not_written_together(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
+import time
 from pathlib import Path
 from typing import cast
 
 import pytest
+import uvloop
 from scripted import Bench, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 from watched_run import MODEL, lines_of
@@ -18,9 +21,9 @@ from millstream.engine.events import Event
 from millstream.engine.lane import Lane
 from millstream.engine.prices import Price
 from millstream.engine.run import run_calls
-from millstream.interfaces.terminal.progress import watch_on_stderr
+from millstream.interfaces.terminal.progress import showing, watch_on_stderr
 from millstream.interfaces.terminal.progress_lines import screen_lines
-from millstream.interfaces.terminal.run_progress import RunProgress, RunView
+from millstream.interfaces.terminal.run_progress import LOOK_EVERY_S, RunProgress, RunView
 from millstream.wiring.engine import Engine
 
 
@@ -48,6 +51,24 @@ def test_no_run_is_watched_without_a_stream_and_a_folder(tmp_path: Path) -> None
                 assert bench.events._listeners == []
 
     run_virtually(main())
+
+
+def test_a_look_that_takes_longer_than_the_rhythm_is_not_the_last_one(tmp_path: Path) -> None:
+    looks, fifth = [], asyncio.Event()
+
+    def slow_cpu_s() -> float:
+        time.sleep(1.1 * LOOK_EVERY_S)
+        looks.append(time.monotonic())
+        if len(looks) == 5:
+            fifth.set()
+        return 0.0
+
+    async def main() -> None:
+        async with engine_over({MODEL: ScriptedProvider()}, tmp_path / "cache") as bench, asyncio.timeout(30):
+            with showing(cast(Engine, bench), 3, 0, stream=io.StringIO(), cpu_s=slow_cpu_s):
+                await fifth.wait()
+
+    uvloop.run(main())
 
 
 def test_what_was_done_before_counts_as_done_but_not_for_the_rate(tmp_path: Path) -> None:
