@@ -8,6 +8,7 @@ back if nobody took it. Nothing here outlives the run: what a kill leaves, the n
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -53,11 +54,13 @@ class LiveFolder:
         self._write(_STATE, state)
 
     def requests(self) -> Iterator[tuple[str, Any]]:
-        """Yields each new request and its name. Taking it ends the chance to take it back."""
+        """Yields each new request and its name. Taking it ends the chance to take it back. What can't be taken, as a
+        folder of such a name, and what has a name that none of ours has, is left."""
         with suppress(OSError):
-            for name in sorted(each for each in os.listdir(self._folder) if each.endswith(_REQUEST)):
+            names = [each for each in os.listdir(self._folder) if each.endswith(_REQUEST) and each.isascii()]
+            for name in sorted(names):
                 request = _read(self._folder / name)
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     (self._folder / name).unlink()
                     yield name.removesuffix(_REQUEST), request
 
@@ -66,8 +69,6 @@ class LiveFolder:
 
     def close(self) -> None:
         self._clear()
-        with suppress(OSError):
-            self._folder.rmdir()
 
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
         # Without a sync: nobody needs it after a power cut, and the loop that sends must not wait for the disk.
@@ -78,8 +79,7 @@ class LiveFolder:
         with suppress(OSError):
             if self._folder.is_symlink():
                 self._folder.unlink()
-            for path in self._folder.iterdir():
-                path.unlink()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def state_of(run: Path) -> Mapping[str, Any] | None:

@@ -218,3 +218,26 @@ def test_a_link_in_the_place_of_the_live_folder_is_not_followed(tmp_path: Path) 
     folder.tell({"state": "running"})
     folder.close()
     assert [path.name for path in elsewhere.iterdir()] == ["kept"]
+
+
+def test_what_stands_in_the_place_of_requests_holds_none_up_and_is_gone_at_the_end(tmp_path: Path) -> None:
+    folder = LiveFolder(tmp_path)
+    live = tmp_path / LIVE
+    (live / "0.request").mkdir()
+    (live / "0.request/inside").write_text("")
+    (live / "1.request").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(live / "2.request")
+    (live / os.fsdecode(b"\xff.request")).write_text('{"action": "stop"}')
+    (live / "3.request").write_text('{"action": "pause"}')
+    assert list(folder.requests()) == [("1", None), ("2", None), ("3", {"action": "pause"})]
+    assert list(folder.requests()) == []
+    folder.close()
+    assert not live.exists()
+
+
+def test_a_request_to_a_killed_run_is_not_carried_out_by_the_next_beside_a_folder(tmp_path: Path) -> None:
+    LiveFolder(tmp_path)
+    for name in ("0.request", "2.request"):
+        (tmp_path / LIVE / name).mkdir()
+    (tmp_path / LIVE / "1.request").write_text('{"action": "stop"}')
+    assert list(LiveFolder(tmp_path).requests()) == []
