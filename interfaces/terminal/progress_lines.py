@@ -144,7 +144,8 @@ def _scores(view: RunView) -> list[str]:
     """Returns the mean score so far, of each model if there are several."""
     means = [(f"{printable(name)} ", mean) for name, mean in view.scores[:LANES_SHOWN]]
     texts = [f"{name if len(view.scores) > 1 else ''}{mean:.3f}" for name, mean in means]
-    return [f"score so far: {texts[0]}", *texts[1:]] if texts else []
+    of = f"after the first {view.already:,}" if view.already else "so far"
+    return [f"score {of}: {texts[0]}", *texts[1:]] if texts else []
 
 
 def _troubles(view: RunView) -> list[str]:

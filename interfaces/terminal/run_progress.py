@@ -55,7 +55,8 @@ class RunView(Struct, frozen=True):
     """A run at one look. `expected` (dollars) and `left_s` are None while nothing is known to compute them from;
     `spent` is in dollars, None if no model has a price. `item` is the word for what is counted, empty: calls; `calls`
     are those that ended. Failed pages are counted apart, since a run goes on without them. `scores`: the mean score of
-    each pair's answers since the start of this process. A run that `is_paused` waits for nothing else."""
+    each pair's answers since the start of this process; `already`: how many were there before. A run that `is_paused`
+    waits for nothing else."""
 
     total: int
     done: int
@@ -76,6 +77,7 @@ class RunView(Struct, frozen=True):
     item: str = ""
     calls: int = 0
     scores: tuple[tuple[str, float], ...] = ()
+    already: int = 0
     is_paused: bool = False
 
 
@@ -243,6 +245,7 @@ class RunProgress:
             item=self._item,
             calls=calls,
             scores=tuple((str(pair), total / count) for pair, (total, count) in self._scores.items()),
+            already=self._already,
             is_paused=is_paused,
         )
 

@@ -102,3 +102,9 @@ def test_the_mean_score_so_far_stands_in_the_progress_of_each_model_if_there_are
     assert "score so far: script/m 0.750, script/m @ 1 0.500" in plain_line(view)
     assert any("script/m @ 1 0.500" in "".join(piece.text for piece in line) for line in screen_lines(view, 80))
     assert "score so far" not in last_line(view)
+
+
+def test_a_run_that_goes_on_says_of_which_answers_its_score_is() -> None:
+    headway = RunProgress(384, 258, {}, CostBudget(), 0.0, item="turn")
+    headway.scored(Pair(MODEL, None), 1.0)
+    assert " | score after the first 258: 1.000" in plain_line(headway.look(1.0, 0.0, 0.0))
