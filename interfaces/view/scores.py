@@ -59,7 +59,7 @@ class RunScores:
         self._rewind()
 
     def _rewind(self) -> None:
-        self._read_to = 0
+        self._read_to = self._file = 0
         self._sums: dict[Pair, _Sums] = {}
         self._benchmark: ItemBenchmark[Any] | None = None
         self._tally: Tally | None = None
@@ -102,8 +102,10 @@ class RunScores:
         """Returns the share of the records that is read then."""
         path, until = self._folder / RECORDS, time.monotonic() + self._reading_s
         with suppress(FileNotFoundError):
-            if path.stat().st_size < self._read_to:
-                self._rewind()  # what was counted is no longer there
+            status = path.stat()
+            if status.st_size < self._read_to or status.st_ino != (self._file or status.st_ino):
+                self._rewind()  # what was counted is no longer there, or `rescore` replaced it
+            self._file = status.st_ino
             if self._run is None or self._benchmark is None:
                 self._benchmark = benchmark_of(self._folder)
                 readings = self._benchmark.readings_of(manifest)

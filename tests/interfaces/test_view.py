@@ -136,6 +136,9 @@ def test_records_are_read_on_and_not_again(tmp_path: Path) -> None:
     assert scores.look()["rows"] == [["lab/one", "5", "0", "0.600"]]
     path.write_bytes(sealed(record(0, 0.5)))
     assert scores.look()["rows"] == [["lab/one", "1", "0", "0.500"]]
+    # As `rescore` does of a run that is then resumed.
+    write_whole(path, (sealed(record(number, 0.25)) for number in range(3)))
+    assert scores.look()["rows"] == [["lab/one", "3", "0", "0.250"]]
 
 
 def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_path: Path) -> None:
