@@ -75,6 +75,8 @@ class _Answering:
             return _json({"error": str(error)}, error.status)
         except RequestRefusal as error:
             return _json({"error": error.problem.message}, error.problem.status)
+        except OSError as error:  # as of a folder that was removed
+            return _json({"error": f"{error.filename}: {error.strerror}"}, 409)
         except Exception as error:
             if exit_code_of(error) is not None:
                 return _json({"error": " ".join(str(error).split())}, 409)

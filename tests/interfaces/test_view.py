@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -118,6 +119,16 @@ def test_a_folder_of_somebody_else_is_an_error_and_ends_nothing(tmp_path: Path) 
         status, body, _ = view.ask("/question?run=odd&rater=ann")
         assert status == 409 and "none of ours" in json.loads(body)["error"]
         assert view.row("odd")["state"] == "begun"
+
+
+def test_a_folder_that_is_removed_while_it_is_shown_is_no_defect(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "runs" / "gone", 3)
+    with viewing(tmp_path, "runs") as view:
+        assert view.get("/columns", run="gone")
+        shutil.rmtree(folder)
+        for path in ("/columns", "/details"):
+            status, body, _ = view.ask(f"{path}?run=gone&item=x")
+            assert status == 409 and "No such file" in json.loads(body)["error"], body
 
 
 def test_records_are_read_on_and_not_again(tmp_path: Path) -> None:
