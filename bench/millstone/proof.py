@@ -15,14 +15,11 @@ from ...metrics.millstone.stance import Letter, Reading, letter_of, stance_of
 from ..evaluation.door.item import Item
 from ..evaluation.door.listed_run import ListedRun
 from .dataset import DatasetError
-from .grid import CONFIGS, grid_of
-from .issue import Side
+from .grid import CONFIGS, Grid, grid_of
 from .records import Record
 from .recount import TEXTS_REMEMBERED
 from .work import dataset_of
 
-# The orientation and the arguments of a prompt.
-_PromptParts = tuple[Side, tuple[str, ...]]
 _READINGS = get_args(Reading)
 _NOT_COMPARED = "arguments: the run's prompts can't be built here, so nobody compared what they showed"
 
@@ -37,43 +34,46 @@ def listed_grid(manifest: Mapping[str, Any]) -> ListedRun:
         dataset = None
     # None also if the data set is not the run's, or this version makes other prompts of it.
     grid = None if dataset is None else grid_of(specification, dataset)
-    parts = None if grid is None else {name: (side, arguments) for name, side, arguments in grid.shown()}
     # Models repeat themselves.
     letter = lru_cache(TEXTS_REMEMBERED)(partial(letter_of, reading=specification["stance"]))
     return ListedRun(
-        items=map(Item, ids_of(specification)),
+        items=map(Item, ids_of(specification)) if grid is None else _shown_items(grid),
         data=None if dataset is None else dataset.digest,
-        check=lambda record, item: _wrong_in(record, specification["stance"], letter, parts),
-        unproven=() if parts is not None else (_NOT_COMPARED,),
+        check=partial(_wrong_in, reading=specification["stance"], letter_in=letter),
+        unproven=(_NOT_COMPARED,) if grid is None else (),
     )
 
 
+def _shown_items(grid: Grid) -> Iterator[Item]:
+    """Yields the items of a grid, each with its orientation and arguments as its data."""
+    return (Item(name, (side, arguments)) for name, side, arguments in grid.shown())
+
+
 def _wrong_in(
-    record: Record,
-    reading: Reading,
-    letter_in: Callable[[str], Letter | None],
-    parts: Mapping[str, _PromptParts] | None,
-) -> Iterator[str]:
-    """Yields what contradicts something else in a record, or the data set: a line that was changed and sealed anew."""
+    record: Record, item: Item | None, reading: Reading, letter_in: Callable[[str], Letter | None]
+) -> list[str]:
+    """Returns what contradicts something else in a record, or the data set: a line that was changed and sealed anew."""
+    wrong = []
     cell = f"{record.issue}/{record.template}/{record.config}/{record.trial}"
     if cell != record.id:
-        yield f"{record.id}: its fields are of {cell}"
-    if parts is not None and (prompt := parts.get(record.id)) is not None:
-        orientation, arguments = prompt
+        wrong.append(f"{record.id}: its fields are of {cell}")
+    if item is not None and item.data is not None:
+        orientation, arguments = item.data
         if record.orientation != orientation:
-            yield f"{record.id}: orientation {record.orientation}; the data set gives {orientation}"
+            wrong.append(f"{record.id}: orientation {record.orientation}; the data set gives {orientation}")
         if record.arguments != arguments:
             has, in_prompt = (", ".join(each) or "none" for each in (record.arguments, arguments))
-            yield f"{record.id}: arguments {has}; the run showed {in_prompt}"
+            wrong.append(f"{record.id}: arguments {has}; the run showed {in_prompt}")
     if reading not in _READINGS:
-        yield f"{record.id}: manifest.json has the stance reading {reading}, expected {' or '.join(_READINGS)}"
-        return
-    if record.stance is None or record.orientation is None:
-        return
-    letter = None if record.status == "refused" else letter_in(record.text or "")
-    stance = stance_of(letter, record.orientation)
-    if (record.letter, record.stance) != (letter, stance):
-        yield f"{record.id}: letter {record.letter}, stance {record.stance}; its text gives {letter}, {stance}"
+        expected = " or ".join(_READINGS)
+        wrong.append(f"{record.id}: manifest.json has the stance reading {reading}, expected {expected}")
+    elif record.stance is not None and record.orientation is not None:
+        letter = None if record.status == "refused" else letter_in(record.text or "")
+        stance = stance_of(letter, record.orientation)
+        if (record.letter, record.stance) != (letter, stance):
+            has = f"letter {record.letter}, stance {record.stance}"
+            wrong.append(f"{record.id}: {has}; its text gives {letter}, {stance}")
+    return wrong
 
 
 def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:

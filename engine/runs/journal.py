@@ -22,7 +22,7 @@ from ..spare_room import SpareRoom
 
 FSYNC_EVERY_S = 0.25
 _SEAL = b',"crc":'
-_SEAL_MAX = len(_SEAL) + 10 + 1  # ten digits and the closing bracket
+_END_MAX = 10 + 1  # ten digits and the closing bracket
 _HOLE = re.compile(rb"\0+")
 # File systems write blocks of this size, or of a multiple of it.
 _BLOCK = 512
@@ -38,13 +38,10 @@ def sealed(row: bytes) -> bytes:
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
     """Returns whether a line (without its newline) matches the CRC at its end. A line without a CRC counts as damaged
     if `must_be_sealed`, else as intact."""
-    place = line.rfind(_SEAL, -_SEAL_MAX)
-    if place < 0:
-        return not must_be_sealed
-    end = line[place + len(_SEAL) :]
-    if end == b"%d}" % zlib.crc32(line[:place]):
+    body, seal, end = line.rpartition(_SEAL)
+    if seal and end == b"%d}" % zlib.crc32(body):
         return True
-    is_sealed = end.endswith(b"}") and end[:-1].isdigit()
+    is_sealed = seal and len(end) <= _END_MAX and end.endswith(b"}") and end[:-1].isdigit()
     return not (is_sealed or must_be_sealed)
 
 

@@ -133,16 +133,17 @@ def _has_amounts(field: structs.FieldInfo) -> bool:
     return field.name.startswith("cost") or field.name in _AMOUNTS or Usage in (field.type, *get_args(field.type))
 
 
-def _impossible(record: StatusRecord, fields: Sequence[str]) -> Iterator[str]:
-    """Yields the counts and amounts in these fields that no run writes: below 0, or beyond what any call has."""
+def _impossible(record: StatusRecord, fields: Sequence[str]) -> list[str]:
+    """Returns the counts and amounts in these fields that no run writes: below 0, or beyond what any call has."""
+    wrong = []
     for name in fields:
-        value = getattr(record, name)
-        if not value:
+        if not (value := getattr(record, name)):
             continue
-        for place, amount in enumerate(structs.astuple(value) if isinstance(value, Usage) else (value,)):
+        amounts = structs.astuple(value) if (is_usage := type(value) is Usage) else (value,)
+        for place, amount in enumerate(amounts):
             if amount and isinstance(amount, (int, float)) and not 0 <= amount <= _AMOUNT_MAX:
-                count = _COUNTS[place] if isinstance(value, Usage) else ""
-                yield f"{name}{count} {amount:,}: expected 0 to {_AMOUNT_MAX:,}"
+                wrong.append(f"{name}{_COUNTS[place] if is_usage else ''} {amount:,}: expected 0 to {_AMOUNT_MAX:,}")
+    return wrong
 
 
 class OwnCalls:
@@ -152,9 +153,9 @@ class OwnCalls:
         self._proof = proof
         self._places: dict[Hashable, str] = {}
 
-    def add(self, here: str, item: Hashable, keys: tuple[str, ...]) -> None:
+    def add(self, here: str, item: tuple[Hashable, ...], keys: tuple[str, ...]) -> None:
         """Notes a record's line, its item (with model, temperature and step) and the cache keys of its calls."""
-        if any(keys) and (first := self._places.setdefault((item, keys), here)) != here:
+        if any(keys) and (first := self._places.setdefault((*item, *keys), here)) != here:
             self._proof.add(f"{here}: its calls are those of {first}: one of both is a copy")
 
 

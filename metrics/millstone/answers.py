@@ -124,10 +124,10 @@ class AnswerTally:
         self._wordings = wordings
         self._columns: dict[Pair, _AnswerColumns] = {}
         self._places: dict[tuple[str, int, str, str | None], int] = {}
-        # All arguments, each one's number by issue and id, and each list's by issue and its arguments' numbers.
+        # All arguments, each one's number by issue and id, and each list's by its arguments' numbers.
         self._arguments: list[tuple[str, str]] = []
         self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._lists: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._lists: dict[tuple[int, ...], int] = {}
         # What `models` returned last, with the number of its answers.
         self._made: tuple[int, list[AnswerRows]] = (0, [])
 
@@ -162,10 +162,10 @@ class AnswerTally:
             columns = self._columns[pair] = _AnswerColumns()
         numbers, lists = self._numbers[issue], self._lists
         try:
-            members = tuple([numbers[argument] for argument in arguments])
+            members = tuple(map(numbers.__getitem__, arguments))
         except KeyError:
             members = self._numbered(issue, arguments)
-        list_number = lists.setdefault((issue, members), len(lists))
+        list_number = lists.setdefault(members, len(lists))
         columns.place.append(place)
         columns.trial.append(trial)
         columns.code.append(code)
@@ -204,9 +204,9 @@ class AnswerTally:
         return np.array(rows, dtype=np.int32).reshape(-1, 5)
 
     def _argument_lists(self) -> ArgumentLists:
-        every = [members for _, members in self._lists]
-        starts = np.cumsum([0, *map(len, every)], dtype=np.int64)
-        return ArgumentLists(tuple(self._arguments), starts, np.fromiter(chain.from_iterable(every), dtype=np.int32))
+        starts = np.cumsum([0, *map(len, self._lists)], dtype=np.int64)
+        members = np.fromiter(chain.from_iterable(self._lists), dtype=np.int32)
+        return ArgumentLists(tuple(self._arguments), starts, members)
 
     def _answers(
         self,

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ....engine.call import Usage, known_sum
-from ....engine.pairs import Pair, PairCounts, pair_of
+from ....engine.pairs import Pair, PairCounts
 from ....engine.runs.proof import ANSWERED
 from .item import item_of
 from .outside import FromCache
@@ -40,7 +40,7 @@ class NamedLine(Struct, frozen=True, kw_only=True):
     @property
     def pair(self) -> Pair:
         """The model under test and its treatment."""
-        return pair_of(self)
+        return Pair(self.model, self.temperature, self.effort)
 
     def name_in(self, ended: PairCounts) -> None:
         """Counts the names of an answer. Which of several judges has which name is not known: they are not counted."""
@@ -150,12 +150,12 @@ class StepTotals(Struct):
             self.searches[pair] = self.searches.get(pair, 0.0) + line.cost_search
         if line.cost_judge is not None:
             judging.cost = known_sum(judging.cost, line.cost_judge)
-        # Other programs' lines say only that they are cached.
-        stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else _NOTHING)
+        # A line that is cached, and says no more of it, as other programs' do, had nothing sent.
+        stored = line.from_cache or (None if line.cached else _NOTHING)
         usage, usage_judge = line.usage, line.usage_judge
-        if usage is not None:
+        if usage is not None and stored is not None:
             _add_sent(ended, usage, stored.usage)
-        if usage_judge is not None:
+        if usage_judge is not None and stored is not None:
             _add_sent(judging, usage_judge, stored.usage_judge)
             ended.judge_tokens = judging.input_tokens + judging.output_tokens
         if line.cost is not None:

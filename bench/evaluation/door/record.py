@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from ....engine.call import Failure, Usage
-from ....engine.pairs import Pair, pair_of
+from ....engine.pairs import Pair
 from ....engine.runs.proof import ANSWERED
 from .item import Item
 from .outside import CallCosts, FromCache
@@ -96,7 +96,7 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     @property
     def pair(self) -> Pair:
         """The model under test and its treatment."""
-        return pair_of(self)
+        return Pair(self.model, self.temperature, self.effort)
 
     @property
     def is_failure(self) -> bool:

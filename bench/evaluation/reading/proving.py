@@ -105,7 +105,14 @@ class Roll:
     """A checklist of the journal lines that a run must have. `noun` is the word for a line in messages."""
 
     def __init__(self, pairs: Iterable[Pair], items: Iterable[Item], proof: Proof, noun: str = "id") -> None:
-        self._places = {line: (item, step) for item in items for step, line in enumerate(item.line_ids(), 1)}
+        self._items: dict[str, Item] = {}
+        # Of later steps alone: most items have one.
+        self._steps: dict[str, int] = {}
+        for item in items:
+            for step, line in enumerate(item.line_ids(), 1):
+                self._items[line] = item
+                if step > 1:
+                    self._steps[line] = step
         self._proof = proof
         self._noun = noun
         self._seen: dict[Pair, set[str]] = {pair: set() for pair in pairs}
@@ -117,8 +124,8 @@ class Roll:
         if seen is None:
             self._proof.add(f"{here}: {pair} is not in this run")
             return None
-        item, expected = self._places.get(line, (None, 0))
-        if item is None or step != expected:
+        item = self._items.get(line)
+        if item is None or step != self._steps.get(line, 1):
             self._proof.add(f"{here}: {self._noun} {line} is not in this run")
             return None
         if line in seen:
@@ -131,9 +138,9 @@ class Roll:
 
     def close(self) -> None:
         """Reports lines that follow a failure, and counts the missing lines: held by a failure, or pending."""
-        missing = sum(len(self._places) - len(seen) for seen in self._seen.values())
+        missing = sum(len(self._items) - len(seen) for seen in self._seen.values())
         lines_of: dict[str, list[str]] = {}
-        for line, (item, _) in self._places.items() if self._failed else ():
+        for line, item in self._items.items() if self._failed else ():
             lines_of.setdefault(item.id, []).append(line)
         for (pair, name), step in self._failed.items():
             seen = self._seen[pair]

@@ -6,7 +6,7 @@ One pass over the lines; whole records are read only when an item continues.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -83,7 +83,7 @@ def read_done(
     """Returns which items are done and what all lines cost, checks every line, and has each of the records' own noted.
     `is_own`: whether a line is of an item of the run (None: all are); others are of no done item. Raises
     DamagedJournal, or RecordError for a line that is no record."""
-    ids: dict[Pair, set[str]] = {}
+    ids: defaultdict[Pair, set[str]] = defaultdict(set)
     answered: set[str] = set()
     cut: Counter[str] = Counter()
     cost = float(folder.manifest.get(UNRECORDED, 0.0))
@@ -94,7 +94,7 @@ def read_done(
             if is_own is not None and not is_own(line):
                 continue
             pair = line.pair
-            ids.setdefault(pair, set()).add(line.line_id)
+            ids[pair].add(line.line_id)
             if not is_record:
                 continue
             note(pair, line)
