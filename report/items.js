@@ -480,6 +480,12 @@
       return row;
     }
 
+    function space(pixels) {
+      const row = made("tr", { className: "space", ariaHidden: "true" }, made("td", { colSpan: scroller.querySelectorAll("thead th").length }));
+      row.style.height = `${pixels}px`;
+      return row;
+    }
+
     function draw(isNew = true) {
       const seen = firstSeen(), begin = Math.max(0, seen - BESIDE), end = Math.min(found.length, seen + fits() + BESIDE);
       if (!isNew && first <= seen && Math.min(found.length, seen + fits()) <= last) return;
@@ -487,11 +493,6 @@
       const body = scroller.querySelector("tbody");
       if (!body) return;
       const isFocused = body.contains(document.activeElement);
-      const space = (pixels) => {
-        const row = made("tr", { className: "space", ariaHidden: "true" }, made("td", { colSpan: scroller.querySelectorAll("thead th").length }));
-        row.style.height = `${pixels}px`;
-        return row;
-      };
       const above = found.length * ROW <= TALLEST ? begin * ROW : Math.max(0, scroller.scrollTop - (seen - begin) * ROW);
       const rows = Array.from({ length: end - begin }, (_, at) => line(begin + at));
       body.replaceChildren(space(above), ...rows, space(Math.max(0, height() - above - rows.length * ROW)));
@@ -510,6 +511,7 @@
       told.textContent = (found.length ? `${several(found.length, "item")}${found.length < data.items.length ? ` of ${count(data.items.length)}` : ""}.` : "No item is like that.") + part;
       const summary = element.querySelector(`#${CSS.escape(id("models"))}`);
       if (summary) summary.textContent = `Models: ${count(models.length)} of ${count(data.models.length)}`;
+      box.tBodies[0].append(space(height())); // the scroller is as tall as it will be before draw() asks how many rows fit
       draw();
       if (top) {
         scroller.scrollTop = top;

@@ -171,6 +171,15 @@ def test_the_table_is_drawn_before_one_comes_near_and_asks_for_no_javascript(bro
         assert "needs JavaScript" in watched.page.locator(".items").inner_text()
 
 
+def test_the_box_is_full_of_rows_before_anybody_scrolls(browser: Browser, tmp_path: Path) -> None:
+    page = reported(write_records(tmp_path / "many", [answer(f"q{at}", ONE, "A", score=1.0) for at in range(40)]))
+    with opened(browser, page) as watched:
+        watched.page.goto(f"{page.as_uri()}#items=task-matrix-table")
+        watched.settle(".items")
+        tall = watched.page.locator(".matrix").evaluate("box => box.clientHeight")
+        assert tall > 400 and len(rows(watched)) * 44 >= tall
+
+
 def test_the_contents_mark_the_items_while_one_reads_them(watched: Watched) -> None:
     watched.page.set_viewport_size({"width": 1200, "height": 300})
     watched.page.get_by_role("button", name="dear").click()
