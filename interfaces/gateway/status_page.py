@@ -1,6 +1,7 @@
 """The gateway's page for a browser: its counts, models and last requests, as they are now. Pure: facts in, HTML out.
 
-Holds no script, no address and no token. The browser asks for it again every few seconds.
+Holds no address and no token. Its script asks for it again every few seconds and writes in what has changed, so that
+focus and scrolling stay.
 """
 
 from __future__ import annotations
@@ -9,26 +10,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...report.escaping import in_html
+from ...report.page_policy import policy
 
 STATUS_PAGE_TYPE = "text/html; charset=utf-8"
-_AGAIN_S = 3
+# Nobody who looks away or selects a text is disturbed.
+_SCRIPT = """
+setInterval(async () => {
+  if (document.hidden || !getSelection().isCollapsed) return;
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (!answer?.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const [old, now] = [document.querySelector("main"), page.querySelector("main")];
+  if (old.children.length !== now.children.length) return old.replaceWith(now);
+  [...now.children].forEach((one, at) => {
+    if (old.children[at].innerHTML !== one.innerHTML) old.children[at].innerHTML = one.innerHTML;
+  });
+}, 3000);
+"""
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+h2 { font-size: 1.15rem; margin: 2rem 0 0 }
+div { overflow-x: auto }
+table { border-collapse: collapse; margin: .5rem 0 }
+th, td { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: bottom; border-bottom: 1px solid #8884 }
+td { white-space: nowrap }
+.number { text-align: right }
+:root { color-scheme: light dark }
+"""
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Millstream gateway</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta http-equiv="refresh" content="{again}"><meta name="viewport" content="width=device-width">
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }}
-h2 {{ font-size: 1.15rem; margin: 2rem 0 0 }}
-div {{ overflow-x: auto }}
-table {{ border-collapse: collapse; margin: .5rem 0 }}
-th, td {{ padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: bottom; border-bottom: 1px solid #8884 }}
-.number {{ text-align: right }}
-:root {{ color-scheme: light dark }}
-</style></head><body><main>
+<meta http-equiv="Content-Security-Policy" content="{policy}"><meta name="viewport" content="width=device-width">
+<style>{style}</style><script>{script}</script></head><body><main>
 <h1>Millstream gateway</h1>
 {sections}
 </main></body></html>
 """
+_POLICY = policy(_STYLE, [_SCRIPT], "connect-src 'self'")
 
 
 class PageTable(NamedTuple):
@@ -49,7 +66,7 @@ def status_page(began: str, counts: Mapping[str, int], cost: str, tables: Iterab
         sections += [f"<h2>{in_html(table.title)}</h2>"] if table.rows or table.note else []
         sections += [_table(table)] if table.rows else []
         sections += [f"<p>{in_html(table.note)}</p>"] if table.note else []
-    return _PAGE.format(again=_AGAIN_S, sections="\n".join(sections)).encode()
+    return _PAGE.format(policy=_POLICY, style=_STYLE, script=_SCRIPT, sections="\n".join(sections)).encode()
 
 
 def _table(table: PageTable) -> str:

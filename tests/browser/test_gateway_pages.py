@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
-from browser import QUIET, executable
+from axe import needs_axe, violations_in
+from browser import QUIET, Watched, executable
 from gateways import gateway
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 PAGE = b"""<!doctype html><title>a page</title><body><iframe name="sink"></iframe>"""
 ATTEMPTS = """async (gateway) => {
@@ -138,3 +141,48 @@ def test_a_page_that_tries_everything_gets_nothing(tmp_path: Path, name: str) ->
     refused = [line for line in served.told.splitlines() if line.startswith("millstream_refused_total")]
     assert sum(float(line.split()[-1]) for line in refused) > 10, served.told
     assert "is none of this gateway" in shown and '"ok"' not in shown
+
+
+@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}}])
+def test_the_gateways_page_writes_in_what_is_new_and_axe_finds_nothing(
+    browser: Browser, tmp_path: Path, look: dict[str, Any]
+) -> None:
+    needs_axe()
+    served = _Gateway(tmp_path)
+    served.start()
+    assert served.is_open.wait(20)
+    address = f"http://127.0.0.1:{served.port}/"
+    try:
+        page = browser.new_context(bypass_csp=True, **look).new_page()
+        page.goto(address)
+        assert violations_in(page) == []
+        page.locator("[role=region]").first.focus()
+        page.evaluate("window.stayed = true")
+        asked = Request(f"{address}<img src=x onerror=alert(1)>".replace(" ", "%20"))
+        with suppress(HTTPError):
+            urlopen(asked, timeout=10)
+        page.get_by_role("heading", name="Last requests without an answer").wait_for(timeout=10_000)
+        page.get_by_role("cell", name="404", exact=True).first.wait_for(timeout=10_000)
+        assert page.evaluate("window.stayed") and page.locator("img").count() == 0
+        assert violations_in(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        served.end()
+
+
+def test_the_gateways_page_runs_its_script_alone(browser: Browser, tmp_path: Path) -> None:
+    served = _Gateway(tmp_path)
+    served.start()
+    assert served.is_open.wait(20)
+    try:
+        page = browser.new_page()
+        watched = Watched(page)
+        page.goto(f"http://127.0.0.1:{served.port}/")
+        with page.expect_response(lambda one: one.url.endswith("/") and one.status == 200, timeout=10_000):
+            pass
+        other = "Object.assign(document.createElement('script'), {text: 'window.ran = 1'})"
+        page.evaluate(f"() => {{ document.body.append({other}); }}")
+        assert page.evaluate("window.ran ?? null") is None
+        assert {request.split("/")[2] for request in watched.requests} == {f"127.0.0.1:{served.port}"}
+    finally:
+        served.end()

@@ -98,7 +98,7 @@ def test_the_page_has_counts_models_and_last_requests(tmp_path: Path) -> None:
     assert heads.count("<th ") == 6
     # Two requests with one sample: one call, and the second answer from the cache.
     assert counts == "".join(f'<td class="number">{number}</td>' for number in (3, 2, 1, 1, 0, 1)) + "</tr>"
-    assert "<script" not in text and "default-src 'none'" in text
+    assert text.count("<script") == 1 and "default-src 'none'; script-src 'sha256-" in text
     assert f"Version {VERSION}, running for " in text
     row = re.search(rf"<td>{MODEL}</td>(.*?)</tr>", text)
     assert row is not None
