@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from ...bench.evaluation.page.reporting import PAGE
 from ...bench.load.folder import CALLS, LOAD
+from ...bench.load.report.write import read
+from ...bench.load.summary import tell
+from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ...engine.folder_file import read_whole
 from ...engine.runs.live import is_sending, state_of
 from ...engine.runs.run_folder import MANIFEST, read_manifest
 from ...report.escaping import visible
@@ -68,16 +68,16 @@ class RunFolders:
         return self._paths
 
     def _row(self, path: Path) -> dict[str, Any]:
+        report = {"report": str(path / PAGE) if (path / PAGE).is_file() else None}
         if not (path / MANIFEST).exists():
-            return {"kind": "load", **self._once(path, LOAD if (path / LOAD).exists() else CALLS, _load_row)}
+            return {"kind": "load", **self._once(path, LOAD if (path / LOAD).exists() else CALLS, _load_row), **report}
         row = dict(self._once(path, MANIFEST, _run_row))
         state = state_of(path)
         if is_sending(state):
             row.update(state or {})
         elif state is not None and row["state"] != "ended":
             row.update(state="silent", silent_s=state["silent_s"], line=state.get("line", ""))
-        report = path / PAGE
-        return {"kind": "run", **row, "report": str(report) if report.is_file() else None}
+        return {"kind": "run", **row, **report}
 
     def _once(self, path: Path, name: str, read: Callable[[Path], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Returns what was read in a folder, anew if the file has changed."""
@@ -158,15 +158,14 @@ def _load_row(path: Path) -> dict[str, Any]:
         age_s = time.time() - (path / CALLS).stat().st_mtime
         return {"state": "running" if age_s < _WRITTEN_LATELY_S else "begun", "line": "a load test: figures at its end"}
     try:
-        load = orjson.loads(read_whole(path / LOAD))
-        began = datetime.fromtimestamp(load["began"], UTC).isoformat(timespec="seconds")
-        line = "load test: " + ", ".join(filter(None, (load["ending"], load["ending_detail"])))
+        load = read(path)
         return {
             "state": "ended",
-            "models": list(load["models"]),
-            "started": began,
-            "spent": load["spent"],
-            "line": line,
+            "models": list(load.models),
+            "started": datetime.fromtimestamp(load.began, UTC).isoformat(timespec="seconds"),
+            "spent": load.spent,
+            "line": "load test: " + ", ".join(filter(None, (load.ending, load.ending_detail))),
+            "figures": tell(load),
         }
-    except (OSError, LocalFault, ValueError, LookupError, TypeError) as error:
+    except (LocalFault, UsageError) as error:
         return {"state": "unreadable", "line": f"{LOAD} can't be read: {error}"}

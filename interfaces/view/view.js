@@ -142,7 +142,8 @@ function panelFor(name) {
   panel.steer = steerFor(panel);
   panel.scores = made("div", {});
   panel.lanes = made("div", {});
-  panel.element = made("article", {}, made("h2", { textContent: name }), made("p", {}, panel.state, " ", panel.bar), panel.list, panel.steer, panel.scores, panel.lanes);
+  panel.figures = made("pre", { hidden: true, tabIndex: 0, role: "region", ariaLabel: `figures of ${name}` });
+  panel.element = made("article", {}, made("h2", { textContent: name }), made("p", {}, panel.state, " ", panel.bar), panel.list, panel.steer, panel.scores, panel.lanes, panel.figures);
   return panel;
 }
 
@@ -211,7 +212,7 @@ function showPanel(panel, run) {
   panel.steer.hidden = !sends;
   setText(panel.pause, run.state === "paused" ? "Resume" : "Pause");
   setFact(panel, "What", [run.benchmark, (run.models ?? []).join(", ")].filter(Boolean).join(": "));
-  setFact(panel, "Done", doneText(run) + (run.cached ? `, ${count(run.cached)} from the cache` : ""));
+  setFact(panel, "Done", run.done == null ? "" : doneText(run) + (run.cached ? `, ${count(run.cached)} from the cache` : ""));
   setFact(panel, "Rate", sends ? `${rate(run.per_s)} a second, ${rate(run.average_per_s)} on average, ${count(run.in_flight)} in flight` : "");
   setFact(panel, "Time left", sends && run.left_s != null ? clock(run.left_s) : "");
   setFact(panel, "Cost", run.spent == null ? "" : `${dollars(run.spent)}${run.expected != null && sends ? ` of about ${dollars(run.expected)}` : ""}`);
@@ -222,6 +223,8 @@ function showPanel(panel, run) {
   setFact(panel, "Report", run.report ?? "");
   setFact(panel, "Started", when(run.started));
   setFact(panel, "Ended", when(run.ended));
+  panel.figures.hidden = !run.figures;
+  setText(panel.figures, run.figures ?? "");
   setFact(panel, "As it says", !sends && run.line ? run.line : "");
   setTable(panel.lanes, "Models", ["model", "done", "a second", "in flight", "at most", "state"], (run.lanes ?? []).map((lane) => [lane.model, count(lane.done), rate(lane.per_s), count(lane.in_flight), count(lane.concurrency), lane.stopped || "open"]));
   if (run.kind === "run" && Date.now() - panel.scored >= (sends ? SCORES_MS : 10 * SCORES_MS)) showScores(panel);
@@ -252,8 +255,9 @@ function setTable(place, title, heads, lines) {
     const [kind, className] = [at || tag === "th" ? tag : "th", isNumber(at) ? "number" : ""];
     return made(kind, { textContent: one, className, ...(kind === "th" ? { scope: tag === "th" ? "col" : "row" } : {}) });
   });
+  const label = panels.size > 1 ? `${title} of ${place.closest("article").querySelector("h2").textContent}` : title;
   const table = made("table", {}, made("thead", {}, made("tr", {}, ...cell("th", heads))), made("tbody", {}, ...lines.map((line) => made("tr", {}, ...cell("td", line)))));
-  place.replaceChildren(made("h3", { textContent: title }), made("div", { className: "table", tabIndex: 0, aria: { role: "region", label: title } }, table));
+  place.replaceChildren(made("h3", { textContent: title }), made("div", { className: "table", tabIndex: 0, aria: { role: "region", label } }, table));
 }
 
 // ---- the items ----

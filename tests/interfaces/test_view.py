@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from command_line import Provider, finish, start
+from load_files import swept
 from viewed_runs import HOSTILE, made_run, record, until, viewing
 
 from millstream.bench.evaluation.page.kept_items import LINES_LEAST
+from millstream.bench.load.summary import tell
 from millstream.engine.folder_file import write_whole
 from millstream.engine.runs.journal import sealed
 from millstream.engine.runs.run_folder import RunFolder
@@ -160,11 +163,10 @@ def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_pa
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "manifest.json").write_text(json.dumps(odd))
     (tmp_path / "load").mkdir()
-    (tmp_path / "load" / "load.json").write_text(
-        json.dumps(
-            {"began": 0.0, "ending": "done", "ending_detail": "all calls", "models": {"lab/one": {}}, "spent": 1}
-        )
-    )
+    (tmp_path / "load" / "load.json").write_bytes(msgspec.json.encode(swept()))
+    (tmp_path / "load" / "report.html").write_text("")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "load.json").write_text('{"models": ')
     (tmp_path / "empty" / "deep").mkdir(parents=True)
     rows = {row["name"]: row for row in RunFolders([tmp_path]).rows()}
     assert {name: (row["kind"], row["state"]) for name, row in rows.items()} == {
@@ -172,8 +174,12 @@ def test_folders_that_are_none_broken_ones_and_load_tests_have_a_row_each(tmp_pa
         "broken": ("run", "unreadable"),
         "odd": ("run", "unreadable"),
         "load": ("load", "ended"),
+        "torn": ("load", "unreadable"),
     }
-    assert rows["load"]["models"] == ["lab/one"] and "broken" in rows["broken"]["line"]
+    assert rows["load"]["models"] == ["sim/steady"] and "broken" in rows["broken"]["line"]
+    # What the terminal said at the end of the load test.
+    assert rows["load"]["figures"] == tell(swept()) and "p99" in rows["load"]["figures"]
+    assert rows["load"]["report"] == str(tmp_path / "load" / "report.html")
 
 
 def test_folders_of_the_same_name_and_odd_manifests_hide_no_run(tmp_path: Path) -> None:
