@@ -75,6 +75,14 @@ MISTAKES = {
     "a table as a data set": Mistake((*ASKED, "--dataset", "x.csv"), 2, "a table: make one of it by millstream data"),
     "another benchmark's data": Mistake((*ASKED, "--dataset", "talk.json"), 2, "got conversations, .*another bench"),
     "no data in the data set": Mistake((*ASKED, "--dataset", "empty.json"), 2, r"empty\.json: expected"),
+    "a data set of the hub": Mistake(
+        ("run", "hf:openai/gsm8k"),
+        2,
+        r"hf:openai/gsm8k is no benchmark: download the data .* as FILE\.py; `millstream init`",
+    ),
+    "an address": Mistake(
+        ("run", "https://x.org/a.csv"), 2, r"https://x\.org/a\.csv is no benchmark: download the data"
+    ),
     "no such run file": Mistake(("run", "mine.toml"), 2, "'mine.toml' is unknown and no such file exists"),
     "data in place of its task": Mistake(("run", "x.csv"), 2, r"x\.csv is a file of data: name the task .*\.py or "),
     "broken TOML": Mistake(("run", "broken.toml"), 2, r"broken\.toml: .*line 1"),

@@ -126,6 +126,12 @@ def _from_file(
     if not path.is_file():
         if (path / "manifest.json").is_file():
             raise UsageError(f"{what} is the folder of a run: go on with it by {command_text('resume', what)}")
+        if what.startswith("hf:") or "://" in what:
+            raise UsageError(
+                f"{what} is no benchmark: download the data (from the Hugging Face hub with "
+                "datasets.load_dataset(NAME).save_to_disk(FOLDER)) and name the task that reads them, as FILE.py; "
+                "`millstream init` writes a first one"
+            )
         packaged = reproduction(what)
         if packaged is None:
             raise UsageError(
