@@ -118,7 +118,7 @@ class LoadOptions(Struct, frozen=True):
     ] = 30.0
     speed: Annotated[
         float,
-        Option(Number("a factor", 1e-6, 1e9), "X", "replay so many times as fast (default: 1)", beside=("replay",)),
+        Option(Number("a factor", 1e-6, 1e9), "X", "replay X times as fast (default: 1)", beside=("replay",)),
     ] = 1.0
 
     from_: Annotated[
@@ -138,7 +138,7 @@ class LoadOptions(Struct, frozen=True):
         Option(
             LENGTHS,
             "LENGTH",
-            "words of ours, so many tokens: N, LOW-HIGH, lognormal:MEDIAN,P99, or trace: those of the --replay file "
+            "tokens of the made-up prompts: N, LOW-HIGH, lognormal:MEDIAN,P99, or trace: those of the --replay file "
             "(default: 200)",
             one_of=_ASKED,
         ),
@@ -196,7 +196,7 @@ class LoadOptions(Struct, frozen=True):
         Option(
             WholeNumber("calls"),
             "N",
-            "begin so many calls, of all models together",
+            "begin N calls, to all models together",
             beside=("rate", "ramp", "steps", "replay", "in_flight"),
             barred={"goal": "a search needs as many calls as decide it: bound it by --max-cost or --to"},
         ),

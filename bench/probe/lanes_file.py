@@ -176,7 +176,7 @@ def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
                 path = _free(path)
     except OSError as error:
         raise LocalFault(
-            f"{path} can't be written ({error.strerror}): what was found stands above; put it into a file elsewhere"
+            f"{path} can't be written ({error.strerror}): copy the quotas that are printed above into a file elsewhere"
         ) from error
     finally:
         draft.unlink(missing_ok=True)

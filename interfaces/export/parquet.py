@@ -128,7 +128,7 @@ def _write_parts(fresh: Path, source: RecordSource, statuses: Counter[str], rows
     for rows in _cut(_rows_of(source), rows_per_file):
         if len(parts) == _PARTS_MAX:
             raise UsageError(
-                f"--rows-per-file: expected so many that {_PARTS_MAX:,} files are enough for {source.place}, got "
+                f"--rows-per-file: expected enough for {source.place} to need at most {_PARTS_MAX:,} files, got "
                 f"{rows_per_file:,}"
             )
         parts.append(fresh / f"part-{len(parts):05}")

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topics",
         type=flag(WholeNumber("topics", 1, 100_000)),
         metavar="N",
-        help="so many conversations in all, in the published shares of the domains (default: the published 1,180)",
+        help="generate N conversations in all, in the published shares of the domains (default: the published 1,180)",
     )
     parser.add_argument(
         "--topics-from",

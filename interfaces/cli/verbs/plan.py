@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         elif action.option_strings == ["--workers"]:
             # Of no cluster here, so that it needs no --ray and a pilot is not sent by them.
             action.dest = "forecast_workers"
-            action.help = "say what bounds the run, and whether so many workers make it faster"
+            action.help = "say what bounds the run, and whether N workers make it faster"
     parser.add_argument(
         "--no-cache-check", action="store_true", help="don't look up which prompts the cache already answers"
     )

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=flag(values.WholeNumber("calls")),
         default=MAX_CALLS,
         metavar="N",
-        help=f"send no more than so many calls, of all models together (default: {MAX_CALLS:,})",
+        help=f"send at most N calls to all models together (default: {MAX_CALLS:,})",
     )
     parser.add_argument(
         "--out",

@@ -194,7 +194,7 @@ def test_more_files_than_names_that_sort_are_refused(
     monkeypatch.setattr(parquet, "_PARTS_MAX", 3)
     (source,) = sources_at(run)
     assert parquet.export(source, tmp_path / "three.parquet", -(-ANSWERS // 3)).parts == 3
-    with pytest.raises(UsageError, match=r"--rows-per-file: expected so many that 3 files are enough for .*, got 10$"):
+    with pytest.raises(UsageError, match=r"--rows-per-file: expected enough for .* to need at most 3 files, got 10$"):
         parquet.export(source, tmp_path / "four.parquet", 10)
     assert names_in(tmp_path) == ["three.parquet"]
 
