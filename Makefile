@@ -67,7 +67,7 @@ format: tools ## mend what style and format can mend by themselves
 	.venv/bin/ruff format .
 
 pictures: tools ## the pictures of the README: a recorded terminal and a report (needs a chromium)
-	@$(PY) .ci/pictures.py
+	@$(PY) .ci/pictures.py $(ARGS)
 
 reference: tools ## docs/reference.md: every public name, from the documentation in the source
 	@$(PY) .ci/reference.py

@@ -1,7 +1,8 @@
 """Makes the pictures of README and site: a recorded terminal, and every kind of report on a desk, in the dark, on a
 phone and on paper, from runs against the simulated outside.
 
-`make pictures` runs it. Needs a chromium, as the tests of pages do. Writes docs/pictures alone.
+`make pictures` runs it, `make pictures ARGS="view load"` for these views alone. Needs a chromium, as the tests of pages
+do. Writes docs/pictures alone.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, ROWS = 100, 40
-WIDTH, HEIGHT = 1100, 860
+WIDTH, HEIGHT = 1280, 900
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # What moves a terminal's cursor or erases, of all that our displays write.
 _MOVES = re.compile(r"(\n|\r|\x1b\[\d*A|\x1b\[[JK])")
@@ -42,20 +44,23 @@ def main() -> None:
     chromium = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if chromium is None:
         sys.exit("pictures: no chromium here: sh tests/browser/install-browser.sh installs Debian's")
+    chosen = sys.argv[1:]
     with tempfile.TemporaryDirectory() as home:
-        # Ten issues and more have intervals.
-        words = ["millstream", "demo", "--limit", "12"]
-        write_terminal(" ".join(words), recorded(words, Path(home)))
-        (report,) = Path(home).glob("runs/*/report.html")
-        reports = {
-            "millstone": (report.parent / "open" / "report.html").as_uri(),
-            "chameleon": (report.parent / "conversations" / "report.html").as_uri(),
-            **others(Path(home)),
-        }
-        photograph(report, chromium)
-        fill_gallery(reports, chromium)
+        reports = {}
+        if not chosen or {"millstone", "chameleon"} & {*chosen}:
+            # Ten issues and more have intervals.
+            words = ["millstream", "demo", "--limit", "12"]
+            output = recorded(words, Path(home))
+            (report,) = Path(home).glob("runs/*/report.html")
+            reports["millstone"] = (report.parent / "open" / "report.html").as_uri()
+            reports["chameleon"] = (report.parent / "conversations" / "report.html").as_uri()
+            if not chosen:
+                write_terminal(" ".join(words), output)
+                photograph(report, chromium)
+        reports |= others(Path(home))
+        fill_gallery(reports, chromium, chosen)
         with viewed(Path(home)) as views:
-            fill_gallery(views, chromium)
+            fill_gallery(views, chromium, chosen)
 
 
 TASK = """import millstream as ms
@@ -73,11 +78,47 @@ task = ms.Task(
 )
 """
 
+PROMPTS = (
+    TASK.replace("task = ms.Task(", "common = dict(").replace(
+        '    prompt="What is the capital of {country}? Answer with its name alone.",\n', ""
+    )
+    + """
+short = ms.Task(prompt="What is the capital of {country}?", **common)
+polite = ms.Task(prompt="Please tell me: what is the capital of {country}? Thank you!", **common)
+"""
+)
+
+AGENT = '''import millstream as ms
+
+SHOP = {"tea": (12, 3.5), "rice": (7, 2.0), "salt": (0, 1.25), "oil": (31, 6.75), "flour": (18, 1.8), "figs": (4, 9.9)}
+
+
+def stock(product: str) -> int:
+    """Returns how many packets of a product there are."""
+    return SHOP[product][0]
+
+
+def price(product: str) -> float:
+    """Returns the price of a packet, in euros."""
+    return SHOP[product][1]
+
+
+class Shop(ms.Benchmark):
+    data = [{"id": name, "product": name, "stock": stock, "price": price} for name, (stock, price) in SHOP.items()]
+    tools = [stock, price]
+    score = ms.judge("sim/grader", "Does the answer state the stock, {stock}, and the price, {price}?")
+
+    async def run(self, item, ask):
+        reply, talk = await ms.tool_loop(ask, f\'State stock and price of "{item["product"]}".\')
+        return reply.text
+'''
+
 
 def others(home: Path) -> dict[str, str]:
     """Makes the reports of a task, of SYCON and of a load test, against a simulated provider of their own, and returns
     their addresses."""
-    (home / "capitals.py").write_text(TASK)
+    for name, text in (("capitals", TASK), ("prompts", PROMPTS), ("agent", AGENT)):
+        (home / f"{name}.py").write_text(text)
     environment = environment_of(home)
     millstream = [sys.executable, "-P", "-m", "millstream"]
     ready = home / "port"
@@ -85,19 +126,24 @@ def others(home: Path) -> dict[str, str]:
     begin = [*millstream, "sim", "--port-file", str(ready), "--latency", "constant:0.15"]
     with subprocess.Popen(begin, cwd=home, env=environment, stdout=subprocess.DEVNULL) as outside:
         while not ready.exists():
+            if outside.poll() is not None:
+                sys.exit("pictures: the simulated provider needs port 8099, where something else listens")
             time.sleep(0.1)
         models = ["--model", "sim/scholar", "sim/pupil"]
         task = ["run", "capitals.py", *models, "--out", "capitals"]
+        prompts = ["run", "prompts.py", *models, "--out", "prompts"]
+        agent = ["run", "agent.py", "--model", "sim/scholar", "sim/tools", "--out", "agent"]
         sycon = ["run", "sycon", "--model", "sim/open", "--judge", "sim/grader", "--out", "sycon"]
         load = ["load", "sim/open", "--steps", "20,40,80", "--step-time", "5s", "--out", "load"]
         try:
-            for words in (task, sycon, load, ["report", "load"]):
+            for words in (task, prompts, agent, sycon, load, ["report", "load"]):
                 subprocess.run([*millstream, *words], cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
         finally:
             outside.terminate()
-    pages = {name: (home / name / "report.html").as_uri() for name in ("capitals", "sycon", "load")}
+    pages = {name: (home / name / "report.html").as_uri() for name in ("capitals", "agent", "sycon", "load")}
     items = f"{pages['capitals']}#items=task-matrix-table"
-    views = {"items": items, "item": f"{items}&item=Chile"}
+    steps = f"{pages['agent']}#items=task-matrix-table&item=oil"
+    views = {"items": items, "item": f"{items}&item=Chile", "steps": steps}
     return {"task": pages["capitals"], **views, "sycon": pages["sycon"], "load": pages["load"]}
 
 
@@ -127,8 +173,27 @@ def viewed(home: Path) -> Iterator[dict[str, str]]:
         address = json.loads("".join(iter(view.stdout.readline, "}\n")) + "}")["address"]
         while not (home / "stances" / ".live" / "state.json").exists():
             time.sleep(0.1)
+        begin("serve", "--base-url", where[1], "--port", "0", "--port-file", "gateway-port", "--config", str(prices))
+        while not (home / "gateway-port").exists():
+            time.sleep(0.1)
+        gateway = f"http://127.0.0.1:{(home / 'gateway-port').read_text().strip()}"
+        for model, number in (*product(("sim/open", "sim/scholar"), range(4)), ("sim/nobody", 0)):
+            asked = {"model": model, "messages": [{"role": "user", "content": f"What is {number} + 25?"}]}
+            subprocess.run(
+                ["curl", "-s", f"{gateway}/v1/chat/completions", "--json", json.dumps(asked)],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
         time.sleep(10)
-        yield {"view": address, "view-run": f"{address}#run=stances"}
+        yield {
+            "view": address,
+            "view-run": f"{address}#run=stances",
+            "view-items": f"{address}#items=capitals&sort=apart",
+            "view-two": f"{address}#items=prompts%2Fshort%0Aprompts%2Fpolite&sort=apart&item=Kenya",
+            "view-load": f"{address}#run=load",
+            "view-labels": f"{address}#label=capitals",
+            "gateway": f"{gateway}/",
+        }
 
 
 def environment_of(home: Path) -> dict[str, str]:
@@ -205,8 +270,8 @@ def photograph(report: Path, chromium: str) -> None:
         browser.close()
 
 
-def fill_gallery(reports: Mapping[str, str], chromium: str) -> None:
-    """Writes the first screen of each report on a desk, in the dark, on a phone and on paper."""
+def fill_gallery(reports: Mapping[str, str], chromium: str, chosen: Sequence[str]) -> None:
+    """Writes the first screen of each report on a desk, in the dark, on a phone and on paper, or of the chosen ones."""
     looks: dict[str, dict[str, Any]] = {
         "desk": {"viewport": {"width": WIDTH, "height": HEIGHT}},
         "dark": {"viewport": {"width": WIDTH, "height": HEIGHT}, "color_scheme": "dark"},
@@ -216,14 +281,24 @@ def fill_gallery(reports: Mapping[str, str], chromium: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name, report in reports.items():
+            if chosen and name not in chosen:
+                continue
             for look, options in looks.items():
                 page = browser.new_page(**options)
                 page.goto(report)
                 page.wait_for_timeout(1_500 if name.startswith("view") else 500)
+                if name == "view-labels":
+                    page.fill("#rater", "Ann")
+                    page.keyboard.press("Enter")
+                    page.locator("#question button").first.wait_for()
+                if name == "steps":
+                    page.get_by_text("What was said and done").last.click()
+                if name in ("view-items", "view-two"):
+                    page.evaluate("scrollTo(0, document.querySelector('#items-title').offsetTop)")
                 if look == "paper":
                     page.emulate_media(media="print")
                 path = PICTURES / f"{name}-{look}.jpg"
-                page.screenshot(path=str(path), type="jpeg", quality=60)
+                page.screenshot(path=str(path), type="jpeg", quality=45)
                 page.close()
         browser.close()
 
