@@ -468,7 +468,7 @@
     function line(place) {
       const at = found[place];
       const button = made("button", { type: "button", tabIndex: place === active ? 0 : -1, title: data.titles[at] }, ...names(at));
-      button.addEventListener("click", () => { active = place; open(data.items[at]); });
+      button.addEventListener("click", () => { bring(place); open(data.items[at]); });
       const row = made(
         "tr",
         { ariaRowIndex: place + 2, className: data.items[at] === chosen.item ? "chosen" : "", data: { place } },
@@ -486,17 +486,25 @@
       return row;
     }
 
+    // Of rows that are drawn already, those that stay are not made again.
     function draw(isNew = true) {
-      const seen = firstSeen(), begin = Math.max(0, seen - BESIDE), end = Math.min(found.length, seen + fits() + BESIDE);
-      if (!isNew && first <= seen && Math.min(found.length, seen + fits()) <= last) return;
-      [first, last] = [begin, end];
-      const body = scroller.querySelector("tbody");
-      if (!body) return;
+      const body = scroller.querySelector("tbody"), seen = firstSeen(), fit = fits();
+      if (!body || (!isNew && first <= seen && Math.min(found.length, seen + fit) <= last)) return;
+      const isFar = isNew || seen >= last || seen + fit <= first, beside = isFar && !isNew ? 1 : BESIDE;
+      const begin = Math.max(0, seen - beside), end = Math.min(found.length, seen + fit + beside);
+      const lines = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, at) => line(from + at));
       const isFocused = body.contains(document.activeElement);
+      if (isFar) body.replaceChildren(space(0), ...lines(begin, end), space(0));
+      else {
+        for (const row of body.querySelectorAll("[data-place]")) if (row.dataset.place < begin || row.dataset.place >= end) row.remove();
+        body.firstElementChild.after(...lines(begin, first));
+        body.lastElementChild.before(...lines(last, end));
+      }
+      [first, last] = [begin, end];
       const above = found.length * ROW <= TALLEST ? begin * ROW : Math.max(0, scroller.scrollTop - (seen - begin) * ROW);
-      const rows = Array.from({ length: end - begin }, (_, at) => line(begin + at));
-      body.replaceChildren(space(above), ...rows, space(Math.max(0, height() - above - rows.length * ROW)));
-      if (isFocused) (body.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
+      body.firstElementChild.style.height = `${above}px`;
+      body.lastElementChild.style.height = `${Math.max(0, height() - above - (end - begin) * ROW)}px`;
+      if (isFocused && !body.contains(document.activeElement)) (body.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
     }
 
     // `top`: how far it is scrolled; `place`: the row that the keys are at.
@@ -521,6 +529,8 @@
     }
 
     function bring(place) {
+      const tab = (index) => scroller.querySelector(`[data-place="${active}"] button`)?.setAttribute("tabindex", index);
+      tab(-1);
       active = Math.min(Math.max(0, place), found.length - 1);
       const room = scroller.clientHeight - ROW, head = scroller.querySelector("thead").offsetHeight;
       if (found.length * ROW <= TALLEST) {
@@ -530,7 +540,8 @@
       } else if (active < firstSeen() || active >= firstSeen() + fits() - 2) {
         scroller.scrollTop = (active / Math.max(1, found.length - fits() + 1)) * (scroller.scrollHeight - scroller.clientHeight);
       }
-      draw();
+      draw(false);
+      tab(0);
     }
 
     // ---- an item ----
