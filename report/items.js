@@ -628,6 +628,8 @@
     }
 
     scroller.addEventListener("scroll", () => requestAnimationFrame(() => draw(false)), { passive: true });
+    // Keys go on from the row that has the focus, however it got it.
+    scroller.addEventListener("focusin", ({ target }) => { active = Number(target.closest("tr[data-place]")?.dataset.place ?? active); });
     scroller.addEventListener("keydown", (event) => {
       const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: fits() - 2, PageUp: 2 - fits(), Home: -found.length, End: found.length };
       if (!Object.hasOwn(moves, event.key) || event.target.closest("thead") || !found.length) return;
