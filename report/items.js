@@ -13,6 +13,7 @@
   const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
   const BESIDE = 5; // rows above and below those that are seen
   const ON_PAPER = 60;
+  const FOLDED = 600; // characters of a turn's answer
   const MODELS = 6; // that are shown at first
   const LABELS = 40; // that can be chosen from
   const FLAGS = {
@@ -49,10 +50,13 @@
       ...data,
       score: floats(cells.score),
       cost: floats(cells.cost),
+      figures: Object.fromEntries(Object.entries(data.figures ?? {}).map(([name, rows]) => [name, floats(rows)])),
+      path: cells.path ?? [],
       tokens: floats(cells.tokens),
       ...Object.fromEntries(["answers", "status", "label", "agree", "differ", "longest"].map((name) => [name, whole(cells[name])])),
       words: null, // made when somebody searches
       ...Object.fromEntries(["score", "cost", "tokens"].map((name) => [`has_${name}`, cells[name].some((row) => row.some((each) => each !== null))])),
+      has_wrong: data.models.some(({ within }) => within),
       place: null,
       cells: null,
     };
@@ -90,9 +94,9 @@
     const labels = new Set(models.filter((model) => data.answers[model][at]).map((model) => data.label[model][at]));
     return labels.size > 1 ? 1 : 0;
   };
-  const mean = (data, models, at) => {
-    const there = models.filter((model) => !Number.isNaN(data.score[model][at]));
-    return there.length ? there.reduce((sum, model) => sum + data.score[model][at], 0) / there.length : NaN;
+  const mean = (data, models, at, rows = data.score) => {
+    const there = models.filter((model) => !Number.isNaN(rows[model][at]));
+    return there.length ? there.reduce((sum, model) => sum + rows[model][at], 0) / there.length : NaN;
   };
   // NaN: none of these models has one.
   const sum = (rows) => (data, models, at) => over(data[rows], models, at, (so, value) => (Number.isNaN(so) ? value : so + value), NaN);
@@ -100,6 +104,9 @@
   // NaN, which no score is below: the run's scale is not known.
   const rightFrom = ({ within }) => (within ? (within[0] + within[1]) / 2 : NaN);
   const longest = (data, models, at) => over(data.longest, models, at, Math.max, 0);
+  // The mean of a figure that the benchmark computes of whole cells, over these models.
+  const figured = (name) => [(data, models, at) => -mean(data, models, at, data.figures[name]), name, (data, models, at) => figure(mean(data, models, at, data.figures[name]))];
+  const keyOf = (data, sort) => KEYS[sort] ?? (Object.hasOwn(data.figures, sort) ? figured(sort) : null);
   const KEYS = {
     apart: [(data, models, at) => -apart(data, models, at), "Difference", (data, models, at) => figure(apart(data, models, at))],
     low: [mean, "Mean", (data, models, at) => figure(mean(data, models, at))],
@@ -109,13 +116,13 @@
     tokens: [(...of) => -spentTokens(...of), "Tokens", (...of) => (Number.isNaN(spentTokens(...of)) ? "–" : count(spentTokens(...of)))],
   };
 
-  const NEEDS = { low: "score", high: "score", wrong: "score", none: "score", dear: "cost", tokens: "tokens", score: "score", cost: "cost" };
+  const NEEDS = { low: "score", high: "score", wrong: "wrong", none: "score", dear: "cost", tokens: "tokens", score: "score", cost: "cost" };
   // Those of these choices for which the data have numbers.
   const offered = (data, choices) => Object.entries(choices).filter(([name]) => !NEEDS[name] || data[`has_${NEEDS[name]}`]);
 
   function matching(data, chosen, models) {
     const words = chosen.find.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length) data.words ??= data.items.map((item, at) => `${item} ${data.titles[at]} ${data.expected[at] ?? ""}`.toLowerCase());
+    if (words.length) data.words ??= data.items.map((item, at) => `${item} ${data.titles[at]} ${data.groups[data.group[at]] ?? ""} ${data.expected[at] ?? ""}`.toLowerCase());
     const hits = words.map((word) => data.labels.map((label) => label.toLowerCase().includes(word)));
     const group = data.groups.indexOf(chosen.group), status = data.statuses.indexOf(chosen.status), label = data.labels.indexOf(chosen.label);
     const of = chosen.of === "" ? models : [Number(chosen.of)];
@@ -143,10 +150,11 @@
 
   function sorted(data, chosen, models, found) {
     const model = /^m\d+$/.test(chosen.sort) ? Number(chosen.sort.slice(1)) : null;
-    if (model === null && !KEYS[chosen.sort]) return found;
+    const by = keyOf(data, chosen.sort);
+    if (model === null && !by) return found;
     const keys = new Float64Array(data.items.length);
     for (const at of found) {
-      let key = model === null ? KEYS[chosen.sort][0](data, models, at) : data.score[model][at];
+      let key = model === null ? by[0](data, models, at) : data.score[model][at];
       if (model !== null && !data.has_score) key = data.answers[model][at] ? data.label[model][at] : NaN;
       keys[at] = Number.isNaN(key) ? Infinity : model !== null && chosen.down ? -key : key;
     }
@@ -200,6 +208,9 @@
 
   // ---- one item ----
 
+  // Ids are addresses, so they come as they are; other texts have stand-ins for such signs already.
+  const visible = (id) => id.replace(/[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, "\ufffd");
+
   const said = (text, base = null) => (text ? made("div", { className: "said" }, ...marked(text, base)) : made("p", { className: "empty", textContent: "No text." }));
   const folded = (title, ...children) => made("details", {}, made("summary", { textContent: title }), ...children);
 
@@ -223,7 +234,8 @@
 
   function step(one) {
     if (one.note !== undefined) return made("p", { className: "note plain", textContent: one.note });
-    if (one.tool !== undefined) return folded(`${one.isError ? "Failed: " : ""}${one.tool}`, made("h6", { textContent: "Arguments" }), said(one.arguments), made("h6", { textContent: "Result" }), said(one.result));
+    const [asked, given] = one.heads ?? ["Arguments", "Result"];
+    if (one.tool !== undefined) return folded(`${one.isError ? "Failed: " : ""}${one.tool}`, made("h6", { textContent: asked }), said(one.arguments), made("h6", { textContent: given }), said(one.result));
     return one.role === undefined ? part(one) : message(one);
   }
 
@@ -234,10 +246,17 @@
         one.reference ? folded("Compared with", said(one.reference)) : "");
   }
 
+  // The labels of turns by their letters; the strip is one picture to who can't see it.
+  const letter = (label) => made("span", { className: "step", textContent: label[0].toUpperCase(), title: label, data: { label } });
+  function strip(data, path) {
+    const labels = [...path].map((sign) => data.steps[Number.parseInt(sign, 36)]);
+    return made("span", { className: "strip", aria: { role: "img", label: labels.join(", ") } }, ...labels.map(letter));
+  }
+
   // `same`: equal answers, of which the first is shown, with what all of them cost and how long each took.
   function answerOf(same, names, base, isTurn) {
     const [answer] = same;
-    const head = [answer.variant ? `variant ${answer.variant}` : "", names];
+    const head = [answer.label, answer.variant ? `variant ${answer.variant}` : "", names];
     if (answer.score !== null) head.push(`score ${figure(answer.score)}`);
     head.push(...Object.entries(answer.scores).map(([name, score]) => `${name} ${score === null ? "none" : figure(score)}`));
     if (answer.status !== "ok") head.push(answer.status.replaceAll("_", " "));
@@ -248,12 +267,13 @@
     return made(
       "div",
       { className: "answer" },
-      made("p", { className: "note plain", textContent: head.filter(Boolean).join(" · ") }),
+      made("p", { className: "note plain" }, answer.label ? letter(answer.label) : "", ` ${head.filter(Boolean).join(" · ")}`, answer.isChange ? made("span", { className: "differs", textContent: " · changed" }) : ""),
       ...answer.prompt.map(message),
-      isTurn ? message({ role: "assistant", content: [{ text: answer.text }] }) : said(answer.text, base),
+      !isTurn ? said(answer.text, base) : answer.text.length > FOLDED ? folded(`Answer, ${count(answer.text.length)} characters`, said(answer.text)) : message({ role: "assistant", content: [{ text: answer.text }] }),
       answer.problem ? made("p", { className: "problem", textContent: answer.problem }) : "",
       ...answer.judge.map(judged),
-      answer.steps.length ? folded(`What was said and done, in ${several(answer.steps.length, "step")}`, ...answer.steps.map(step)) : "",
+      ...(isTurn ? answer.steps.map(step) : []),
+      answer.steps.length && !isTurn ? folded(`What was said and done, in ${several(answer.steps.length, "step")}`, ...answer.steps.map(step)) : "",
       ...long.map(([name, value]) => folded(name, said(value))),
       made("p", { className: "note plain", textContent: spent.filter(Boolean).join(" · ") }),
     );
@@ -280,7 +300,13 @@
     return [...groups.values()];
   }
 
-  function column(data, model, answers, baseOf) {
+  // What the benchmark computes of a whole cell.
+  function figuresOf(data, model, at) {
+    const figures = Object.entries({ score: data.score, ...data.figures }).filter(([, rows]) => !Number.isNaN(rows[model][at]));
+    return figures.map(([name, rows]) => `${name} ${figure(rows[model][at])}`).join(" · ");
+  }
+
+  function column(data, model, at, answers, baseOf) {
     const isTurn = data.answersAre === "turn";
     const groups = isTurn ? answers.map((each) => [each]) : grouped(answers);
     const boxes = groups.map((same) => {
@@ -290,7 +316,7 @@
     });
     const [first, ...rest] = boxes;
     const more = isTurn || rest.length < 3 ? rest : [folded(`${count(rest.length)} other answers`, ...rest)];
-    return made("section", { className: "column", aria: { label: data.models[model].name } }, made("h5", { textContent: data.models[model].name }), first ?? made("p", { className: "empty", textContent: "No answer." }), ...more);
+    return made("section", { className: "column", aria: { label: data.models[model].name } }, made("h5", { textContent: data.models[model].name }), isTurn && data.path.length ? strip(data, data.path[model][at]) : "", isTurn && at >= 0 ? made("p", { className: "note", textContent: figuresOf(data, model, at) }) : "", first ?? made("p", { className: "empty", textContent: "No answer." }), ...more);
   }
 
   function itemView(data, details, models, base) {
@@ -301,13 +327,14 @@
     const row = Object.entries(details.row).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
     return [
       details.share < 1 ? made("p", { className: "note", textContent: `These are the answers among the first ${percent(details.share)} of the records: the rest is being read.` }) : "",
+      data.answersAre === "turn" && at >= 0 && data.titles[at] ? made("p", { className: "plain", textContent: data.titles[at] }) : "",
       data.group.length && data.group[at] >= 0 ? made("p", { className: "note", textContent: `Group: ${data.groups[data.group[at]]}` }) : "",
       ...details.prompts.flatMap(({ variant, messages }) => [made("h4", { className: "plain", textContent: variant ? `Prompt, variant ${variant}` : "Prompt" }), ...messages.map(message)]),
       details.expected ? made("h4", { textContent: "Expected answer" }) : "",
       details.expected ? made("div", { className: "said expected", textContent: details.expected }) : "",
       row.length ? folded("The row of the data", facts(row)) : "",
       made("h4", { textContent: "Answers" }),
-      made("div", { className: "columns", tabIndex: 0, aria: { role: "region", label: "Answers side by side" } }, ...models.map((model) => column(data, model, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? () => null : firstOf))),
+      made("div", { className: "columns", tabIndex: 0, aria: { role: "region", label: "Answers side by side" } }, ...models.map((model) => column(data, model, at, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? () => null : firstOf))),
     ];
   }
 
@@ -326,8 +353,10 @@
     const cell = made("td", { className: `cell ${kind}` });
     if (!Number.isNaN(score)) cell.append(made("span", { className: "figure", textContent: figure(score) }), " ");
     if (status !== "ok") cell.append(made("span", { className: "badge", textContent: status.replaceAll("_", " ") }), " ");
-    if (differs) cell.append(made("span", { className: "differs", title: `Its ${data.answersAre}s differ`, textContent: "≠", aria: { label: `its ${data.answersAre}s differ` } }), " ");
-    cell.append(made("span", { className: "label", title: `${label}${agree}`, textContent: `${label}${agree}` }));
+    const path = data.path.length ? data.path[model][at] : "";
+    if (differs && !path) cell.append(made("span", { className: "differs", title: `Its ${data.answersAre}s differ`, textContent: "≠", aria: { label: `its ${data.answersAre}s differ` } }), " ");
+    if (path) cell.append(strip(data, path));
+    else cell.append(made("span", { className: "label", title: `${label}${agree}`, textContent: `${label}${agree}` }));
     return cell;
   }
 
@@ -407,6 +436,7 @@
       const all = ["", "All"];
       const orders = offered(data, { ...ORDERS, run: data.isInOrder ? ORDERS.run : "As first answered" });
       const sortable = data.models.flatMap(({ name }, at) => (models.includes(at) ? [[`m${at}`, `By ${name}`]] : []));
+      const figures = Object.keys(data.figures).map((name) => [name, `${name}, most first`]);
       const flags = offered(data, FLAGS);
       const ranges = offered(data, RANGES);
       const ofRanges = ranges.flatMap(([name, title]) => [input(`${name}From`, `${title} from`, "number"), input(`${name}To`, `${title} to`, "number")]);
@@ -422,7 +452,7 @@
           data.groups.length ? select("group", "Group", [all, ...data.groups.map((name) => [name, name])]) : "",
           statuses.length > 1 ? select("status", "Status", [all, ...statuses.map((name) => [name, name.replaceAll("_", " ")])]) : "",
           labels.length > 1 ? select("label", "Read as", [all, ...labels.map((name) => [name, name])]) : "",
-          select("sort", "Order", [...orders, ...sortable])),
+          select("sort", "Order", [...orders, ...figures, ...sortable])),
         made("div", { className: "flags" }, ...flags.map(([name, text]) => flag(name, name === "trials" ? title : text)), clear),
         made("div", { className: "flags" }, data.models.length > 1 ? modelChoice() : "", more),
       );
@@ -436,7 +466,7 @@
     const paper = made("p", { className: "note on-paper" });
     const above = made("div", {});
 
-    const extra = () => KEYS[chosen.sort];
+    const extra = () => keyOf(data, chosen.sort);
     const fits = () => Math.max(4, Math.ceil((scroller.clientHeight || 600) / ROW));
     const height = () => Math.min(found.length * ROW, TALLEST);
     // The first row that is seen. A list that is taller than a box can be is scrolled in proportion.
@@ -460,7 +490,7 @@
 
     // An id that is a hash says less than what was asked.
     function names(at) {
-      const [item, title] = [data.items[at], data.titles[at]];
+      const [item, title] = [visible(data.items[at]), data.titles[at]];
       const [name, of] = title && /^[0-9a-f]{16}(-\d+)?$/.test(item) ? [title, item] : [item, title];
       return [made("span", { className: "name", textContent: name }), made("span", { className: "of", textContent: of })];
     }
@@ -513,6 +543,7 @@
       found = matching(data, chosen, models);
       active = item ? Math.max(0, found.indexOf(placeOf(data, item))) : 0;
       const box = made("table", { ariaRowCount: String(found.length + 1) }, made("caption", { textContent: "Items by models" }), made("thead", {}, heads()), made("tbody", {}));
+      box.style.setProperty("--steps", Math.max(0, ...data.path.map((row) => row.reduce((most, path) => Math.max(most, path.length), 0))));
       box.style.setProperty("--columns", models.length + (data.expected.length ? 1 : 0) + (extra() ? 1 : 0));
       scroller.replaceChildren(box);
       const part = data.share < 1 ? ` Only the first ${percent(data.share)} of the records are read so far: items, counts and scores are of these alone.` : "";
@@ -521,10 +552,8 @@
       if (summary) summary.textContent = `Models: ${count(models.length)} of ${count(data.models.length)}`;
       box.tBodies[0].append(space(height())); // the scroller is as tall as it will be before draw() asks how many rows fit
       draw();
-      if (top) {
-        scroller.scrollTop = top;
-        draw(false);
-      }
+      if (top) scroller.scrollTop = top;
+      draw(false); // the box has its height only now
       if (isFocused) (scroller.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
     }
 
@@ -576,7 +605,7 @@
       const marks = details && data.answersAre !== "turn" && (models.length > 1 || details.expected) ? select("base", "Mark what differs", bases, (fields) => { Object.assign(chosen, fields); keep(false); show(false); }) : "";
       const at = found.indexOf(placeOf(data, item));
       view.replaceChildren(
-        made("h3", { className: "plain", textContent: item }),
+        made("h3", { className: "plain", textContent: visible(item) }),
         made("div", { className: "moves" }, button("Previous", () => go(-1), at <= 0), button("Next", () => go(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
         ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem || (placeOf(data, item) < 0 ? (data.share < 1 ? "No such item is among the records that are read so far." : "No such item is on this page.") : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it.") })]),
       );
@@ -619,7 +648,8 @@
       form.addEventListener("submit", (event) => event.preventDefault());
       const notes = (data.notes ?? []).map((text) => made("p", { className: "note", textContent: text }));
       const keys = made("p", { className: "note keys", textContent: "Keys: ↑ ↓ Page Home End move, Enter opens, ← → go to the items before and after, Esc closes, / searches." });
-      above.replaceChildren(...notes, form);
+      const signs = data.path.length ? made("p", { className: "note signs" }, ...data.steps.flatMap((label) => [made("span", {}, letter(label), ` ${label}`), " "])) : "";
+      above.replaceChildren(...notes, form, signs);
       // What is taken out and put in again loses the focus and its place.
       if (!element.contains(scroller)) element.replaceChildren(above, told, paper, scroller, keys, view);
       const choice = element.querySelector(".model-choice");

@@ -15,12 +15,6 @@ function whenNear(element, act) {
   watcher.observe(element);
 }
 
-// ---- addresses ----
-
-// What a reader has chosen stands in the page's address, so that a link leads there.
-const chosenIn = () => new URLSearchParams(location.hash.slice(1));
-const keepChosen = (fields) => history.replaceState(null, "", `#${new URLSearchParams(fields)}`);
-
 // ---- tables ----
 
 // A number as the page writes it; null for a dash, which stands last in any order.
@@ -202,14 +196,6 @@ async function drawLive(figure, wide) {
 
 for (const [id, spec] of Object.entries(JSON.parse(byId("figure-data").textContent))) {
   whenNear(byId(id), () => drawLive(byId(id), spec));
-}
-
-// ---- what a benchmark's own script uses ----
-
-function fill(select, entries) {
-  const kept = select.value;
-  select.replaceChildren(...entries.map(([value, text]) => made("option", { value, textContent: text })));
-  if (entries.some(([value]) => value === kept)) select.value = kept;
 }
 
 // ---- paper and small screens ----

@@ -33,7 +33,7 @@ from .options import COLUMNS, DATA, PROMPTS, TITLE, Options, PromptOptions, Read
 from .readings import readings_of, score_instead
 from .records import Record as TurnRecord
 from .review import exchange_of, label_of
-from .run_spec import TEMPERATURES, ConversationSpec, beyond, spec_in, specification
+from .run_spec import TEMPERATURES, ConversationSpec, beyond, readings_of_run, spec_in, specification
 from .run_summary import TurnTotals
 from .shown_items import ConversationReader
 from .turn import untrue_fields
@@ -208,7 +208,7 @@ class Chameleon(ItemBenchmark[TurnRecord]):
         return [*super()._words_of(kept), *words_kept(Readings, kept)]
 
     def item_reader(self, manifest: Mapping[str, Any] | None) -> ConversationReader:
-        return ConversationReader()
+        return ConversationReader(None if manifest is None else readings_of_run(manifest))
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:
         data = load(dataset or SAMPLE)

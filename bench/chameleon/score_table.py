@@ -20,7 +20,7 @@ from ...metrics.chameleon.traces import Traces
 from ...metrics.read_in_part import RunReads
 from ...report.interval_text import interval_cell, single_figures
 from ...report.text import table
-from ..evaluation.door.served_rows import ONE_ROW_EACH, ScoredRun, ServedRows
+from ..evaluation.door.served_rows import ScoredRun
 from ..evaluation.running.journals import RecordError
 from ..evaluation.running.reads import reads_of
 from .readings import flags_of, readings_of
@@ -29,17 +29,15 @@ from .run_spec import planned_turns
 _BEFORE, _BEHIND = ("model", "temperature"), ("incomplete", "no change", "unclear turns")
 
 
-def read_traces(journals: Mapping[str, Iterable[bytes]], reads: RunReads, rows: ServedRows = ONE_ROW_EACH) -> Traces:
+def read_traces(journals: Mapping[str, Iterable[bytes]], reads: RunReads) -> Traces:
     """Returns the turns and failures in the lines, without their newlines, of whole files by name. Raises RecordError,
     which names file and line, if one can't be read."""
     traces = Traces(reads)
     for name, lines in journals.items():
-        following = 0
-        for number, written in enumerate(lines, 1):
-            place, following = following, following + len(written) + 1
-            if line := rows.line(written).strip():
+        for number, line in enumerate(lines, 1):
+            if line.strip():
                 try:
-                    traces.add(line, place)
+                    traces.add(line)
                 except ValueError as error:
                     raise RecordError(f"{name} line {number}: {error}") from error
     return traces

@@ -44,8 +44,7 @@ class TracedTurn(Struct, frozen=True, gc=False):
     read the answer. `sources` holds the hashes of the cited sources by address and by host, then of the retrieved ones;
     they are stable within one process. `pages` is how many pages had a text, None if unknown. `forgotten` earlier turns
     were left out of the prompt for lack of room; `is_in_history`: later turns may be shown this one. `acknowledges`:
-    the judge found that the answer acknowledges contradictions, None if it did not say. `place` is set by the reader of
-    the line.
+    the judge found that the answer acknowledges contradictions, None if it did not say.
     """
 
     number: int
@@ -57,7 +56,6 @@ class TracedTurn(Struct, frozen=True, gc=False):
     forgotten: int = 0
     is_in_history: bool = True
     acknowledges: bool | None = None
-    place: int = -1
 
     @property
     def is_clear(self) -> bool:
@@ -125,8 +123,8 @@ class Traces:
         turns = sum(each.turns for each in self.troubles.values())
         return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
 
-    def add(self, line: bytes, place: int = -1) -> bool:
-        """Adds a line, which begins at byte `place` of its file (-1: not known); returns False if it records a failure
+    def add(self, line: bytes) -> bool:
+        """Adds a line; returns False if it records a failure
         and no turn. If a turn occurs twice the first is kept, and the other is listed in `repeated`. Raises
         ValueError for an invalid turn."""
         try:
@@ -163,7 +161,6 @@ class Traces:
             0 if record.cut is None else record.cut.history,
             not (record.filtered or is_empty(record)),
             acknowledges if isinstance(acknowledges := record.contradictions_acknowledged, bool) else None,
-            place,
         )
         conversation.turns[number] = turn
         if record.long_prompts:

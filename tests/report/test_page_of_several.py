@@ -41,7 +41,7 @@ def test_both_stand_on_one_page_and_no_name_is_given_twice(together: str) -> Non
     for link in re.findall(r'<a href="#([^"]+)"', together):
         assert link in found
     assert '<p class="whose">MillStone</p>' in together and 'id="chameleon-summary-whose">Chameleon</p>' in together
-    assert {"table-4-om", "chameleon-table-1-scores", "conversations-data"} <= set(found)
+    assert {"table-4-om", "chameleon-table-1-scores", "chameleon-matrix-data"} <= set(found)
 
 
 def test_nothing_is_allowed_but_what_stands_in_the_page(together: str) -> None:

@@ -55,12 +55,12 @@ class Watched:
             self.page.wait_for_timeout(20)
 
     def settle(self, *parts: str) -> None:
-        """Wait at each figure, the conversations and the items, or at these parts alone, until it is alive: passing
+        """Wait at each figure and the items, or at these parts alone, until it is alive: passing
         by, a busy browser may not notice it."""
         # Selectors, since the page's policy forbids the evaluation by which a polled expression would be asked again.
         waiting = [
             (part, ".is-live" if selector.endswith(".plot") else "[data-state=open]")
-            for selector in parts or (".plot", "#conversations", ".items[data-columns]")
+            for selector in parts or (".plot", ".items[data-columns]")
             for part in self.page.locator(selector).all()
         ]
         for part, alive in waiting:

@@ -12,6 +12,8 @@ from msgspec import structs
 from millstream.bench.chameleon.report.panel import ConversationScores, conversation_scores
 from millstream.bench.chameleon.report.runs import ConversationRun
 from millstream.bench.chameleon.score_table import read_traces
+from millstream.bench.chameleon.shown_items import ConversationReader
+from millstream.bench.evaluation.page.items import RunItems
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.traces import Plan
 from millstream.metrics.read_in_part import RunReads
@@ -29,17 +31,22 @@ def written_run(
 ) -> ConversationRun:
     """`more` are fields that a reader of manifests fills in."""
     folder.mkdir(parents=True, exist_ok=True)
-    path, lines = folder / "records.jsonl", as_lines(records)
+    path, lines, failed = folder / "records.jsonl", as_lines(records), as_lines(failures)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
-    return structs.replace(read_run(label, path, lines, as_lines(failures), asked or {}), **more)
+    (folder / "failures.jsonl").write_bytes(b"".join(line + b"\n" for line in failed))
+    return structs.replace(read_run(label, path, lines, failed, asked or {}), **more)
 
 
 def read_run(
     label: str, path: Path, lines: Iterable[bytes], failures: Iterable[bytes] = (), asked: Plan | None = None
 ) -> ConversationRun:
     """The run in the lines of a file of records, without a manifest."""
-    traces = read_traces({str(path): lines, "failures.jsonl": failures}, RunReads())
-    return ConversationRun(label, path, traces, asked or {})
+    items = RunItems(path.parent, ConversationReader(), pairs=asked or {})
+    journals = {
+        str(path): items.reading(lines, str(path)),
+        "failures.jsonl": items.reading(failures, "failures.jsonl", is_failure=True),
+    }
+    return ConversationRun(label, path, read_traces(journals, RunReads()), items, asked or {})
 
 
 def page(contents: PageContents) -> bytes:

@@ -50,7 +50,8 @@ class ConversationScores:
     @property
     def _ranked(self) -> list[PairSample]:
         """The samples that may have a rank by who answered."""
-        return [each for each in self.samples if self.origin[each.pair][0].rows.is_ranked(self.origin[each.pair][1])]
+        origin = self.origin
+        return [each for each in self.samples if origin[each.pair][0].items.rows.is_ranked(origin[each.pair][1])]
 
     @property
     def _kinds(self) -> dict[Pair, Hashable]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from msgspec import structs
@@ -18,7 +17,7 @@ from ....engine.pairs import NOT_SENT
 from ....engine.remarks import remark
 from ....engine.runs.run_folder import MANIFEST
 from ....metrics.chameleon.readings import Readings
-from ....report.escaping import in_html, packed
+from ....report.escaping import in_html
 from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import shown_value, table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
@@ -27,10 +26,12 @@ from ....report.sections import PageContents, Section, paper_sections
 from ....report.standings import RunOrigin, choices_html, samples_note, standings_html, state_html
 from ....report.table import MODEL, PUBLISHED, Cell, Column, Kind, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
+from ...evaluation.page.item_section import item_section
+from ...evaluation.page.items import Matrix
 from ...evaluation.page.provenance import command_paths, origin_of
 from ..readings import readings_of
+from ..shown_items import ConversationReader
 from . import tables_scores, tables_turns
-from .browser import browser, browser_html
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .manner import manner, unlike
 from .panel import ConversationScores, conversation_scores
@@ -40,6 +41,10 @@ from .runs import ConversationRun
 
 _SCORES = "chameleon-table-1-scores"
 _PREFIX = "chameleon-"
+# The table of scores fits a narrow window.
+_STYLE = """#chameleon-scores :is(th, td) { padding-inline: 0.5rem; }
+@media screen { #chameleon-scores tbody th { width: 40%; white-space: normal; } }
+"""
 _NO_TEMPERATURE = NOT_SENT
 _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
@@ -88,7 +93,7 @@ def contents(
     """Returns the contents of Chameleon's part of a report; reads the records of a few conversations again, for their
     texts. `readings` None: the defaults. The same runs give the same contents."""
     made = conversation_scores(runs, readings or Readings())
-    conversations, package = browser(made), files(__package__)
+    items = item_section(_matrix(made), "chameleon")
     every = structs.replace(
         tables_and_figures(made),
         title=_title(made),
@@ -97,11 +102,11 @@ def contents(
         origins=tuple(origins),
         choices=choices(made.readings),
         command=command,
-        packs={"conversations-data": packed(conversations)},
-        scripts=(package.joinpath("conversations.js").read_text("utf-8"),),
-        style=package.joinpath("conversations.css").read_text("utf-8"),
+        packs=items.packs,
+        scripts=(items.script,),
+        style=items.style + _STYLE,
     )
-    section = Section(f"{_PREFIX}conversations-browser", "The conversations", browser_html(conversations))
+    section = Section(f"{_PREFIX}matrix", "The conversations", items.body)
     note = samples_note(every.of_samples)
     sections = paper_sections(every, _summary(every), "Behind the scores", note, [section], _PREFIX)
     return structs.replace(every, headline=_headline(every), sections=sections)
@@ -137,6 +142,29 @@ def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
         unlike=unlike(conversation_scores.runs),
         of_samples=of_samples(conversation_scores.runs),
     )
+
+
+def _matrix(made: ConversationScores) -> Matrix:
+    """Returns the conversations by models, with the figures of each."""
+    for run in made.runs:
+        run.items.reader = ConversationReader(made.readings)
+    names = {run.items.path: run.label if len(made.runs) > 1 else "" for run in made.runs}
+    matrix = Matrix([run.items for run in made.runs], names)
+    figures = {}
+    for sample in made.samples:
+        run, pair = made.origin[sample.pair]
+        figures[run.items.path, pair] = {
+            trace.conversation: {
+                "score": each.score,
+                "Source re-use": each.srr,
+                "Confidence": each.confidence,
+                "Stance changes": each.changes,
+                "Turns missing": trace.missing or None,
+            }
+            for trace, each in sample.held
+        }
+    matrix.measure(figures)
+    return matrix
 
 
 def _title(made: ConversationScores) -> str:

@@ -18,25 +18,26 @@ from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
 from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.traces import Plan, Traces
 from ...evaluation.door.kept_options import kept_options
-from ...evaluation.door.served_rows import ONE_ROW_EACH, ServedRows
+from ...evaluation.page.items import RunItems
 from ...evaluation.running.reads import reads_of
 from ...evaluation.running.record_lines import record_lines
 from ...evaluation.running.served import rows_in
 from ..run_spec import planned_turns, readings_of_run
 from ..score_table import read_traces
+from ..shown_items import ConversationReader
 
 
 class ConversationRun(Struct, frozen=True):
     """The run of one folder. `label` distinguishes it from the others; `asked` is empty without a manifest. `readings`
-    are the run's own; without a manifest, the defaults. `rows` are those of the served names."""
+    are the run's own; without a manifest, the defaults. `items` are its lines for the table of conversations."""
 
     label: str
     records: Path
     traces: Traces
+    items: RunItems
     asked: Plan = MappingProxyType({})
     manifest: Mapping[str, Any] | None = None
     readings: Readings = Readings()
-    rows: ServedRows = ONE_ROW_EACH
 
     @property
     def specification(self) -> Mapping[str, Any]:
@@ -65,14 +66,19 @@ def read(path: Path, manifest: Mapping[str, Any] | None, read_as: str | None = N
         readings = Readings() if manifest is None else readings_of_run(manifest)
         lines = record_lines(records) if records.exists() else iter(())
         reads = reads_of("chameleon", manifest, read_as)
-        traces = read_traces({str(records): lines, FAILURES: read_lines(path / FAILURES)}, reads, rows)
+        items = RunItems(path, ConversationReader(), rows, planned)
+        journals = {
+            str(records): items.reading(lines, str(records)),
+            FAILURES: items.reading(read_lines(path / FAILURES), FAILURES, is_failure=True),
+        }
+        traces = read_traces(journals, reads)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
     except ValueError as error:
         raise UsageError(str(error)) from error
-    run = ConversationRun(path.name, records, traces, planned, manifest, readings, rows)
+    run = ConversationRun(path.name, records, traces, items, planned, manifest, readings)
     if traces.repeated:
         raise UsageError(f"{records}: {traces.repeated[0]} stands there twice: keep one")
     if manifest is None and not run.turns:

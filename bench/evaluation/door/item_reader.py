@@ -6,7 +6,7 @@ A benchmark extends `CellLine` and `ItemReader` where its records have other fie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -140,8 +140,12 @@ class ItemReader:
             "facts": list(own_facts(record)),
         }
 
+    def answers(self, records: Sequence[Any]) -> list[dict[str, Any]]:
+        """Returns what an opened item shows of all records of one model."""
+        return list(map(self.answer, records))
+
     def number(self, record: Any) -> int | None:
-        """Returns the number of a trial or turn; None: it has none."""
+        """Returns the number of a trial or turn; None: it has none. Of turns, a line is enough."""
         number = getattr(record, "trial", None)
         return record.step or None if number is None else number
 

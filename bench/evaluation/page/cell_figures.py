@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from string import ascii_lowercase, digits
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +35,23 @@ def commonest(
         label[pairs[order] // width] = pairs[order] % width
         agree[pairs[order] // width] = counts[order]
     return label, agree
+
+
+def paths(
+    cells: NDArray[np.int64], labels: NDArray[np.int64], numbers: NDArray[np.int64], size: int
+) -> tuple[list[int], list[str]]:
+    """Returns the labels that lines have, and of each cell those of its lines in the order of their numbers, each as a
+    sign: its place among the labels, `a` for the eleventh. Lines with label 0 have none; with more labels than signs
+    there are no paths."""
+    there = np.flatnonzero(labels)
+    used, places = np.unique(labels[there], return_inverse=True)
+    signs = digits + ascii_lowercase
+    if len(used) > len(signs):
+        return [], []
+    order = np.lexsort((numbers[there], cells[there]))
+    whole = "".join(signs[place] for place in places[order].tolist())
+    ends = np.bincount(cells[there], minlength=size).cumsum().tolist()
+    return used.tolist(), [whole[begin:end] for begin, end in pairwise((0, *ends))]
 
 
 def differs(

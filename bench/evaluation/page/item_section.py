@@ -33,12 +33,12 @@ class ItemSection(Struct, frozen=True):
 
 def item_section(matrix: Matrix, name: str) -> ItemSection:
     """Returns the section on the items of these runs. `name` is the beginning of its elements' ids."""
-    spread = matrix.spread()
-    order = np.argsort(-spread, kind="stable").tolist()
+    order = _order(matrix)
     kept = sorted(order[: max(1, _CELLS // max(1, len(matrix.models)))])
     columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))))
     texts = dict(_texts(matrix, order))
-    columns["notes"] = list(_notes(len(matrix.items), len(kept), len(texts)))
+    first = "those where models differ most" if len(matrix.models) > 1 else "those of the highest and the lowest scores"
+    columns["notes"] = list(_notes(len(matrix.items), len(kept), len(texts), first))
     identity = f"{name}-matrix"
     return ItemSection(
         body=f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'
@@ -48,6 +48,17 @@ def item_section(matrix: Matrix, name: str) -> ItemSection:
         script=source_of("items.js"),
         style=source_of("items.css"),
     )
+
+
+def _order(matrix: Matrix) -> list[int]:
+    """Returns the items in the order in which they are kept: where models differ most; of one model, from both ends of
+    its scores, then those without a score."""
+    if len(matrix.models) != 1:
+        return np.argsort(-matrix.spread(), kind="stable").tolist()  # type: ignore[no-any-return]
+    score = matrix.score[0]
+    scored = np.argsort(score, kind="stable")[: np.count_nonzero(~np.isnan(score))]
+    ends = np.minimum(np.arange(len(scored)), np.arange(len(scored))[::-1])
+    return [*scored[np.argsort(ends, kind="stable")].tolist(), *np.flatnonzero(np.isnan(score)).tolist()]
 
 
 def _texts(matrix: Matrix, order: list[int]) -> Iterator[tuple[str, Any]]:
@@ -61,9 +72,8 @@ def _texts(matrix: Matrix, order: list[int]) -> Iterator[tuple[str, Any]]:
         yield names[at], details
 
 
-def _notes(every: int, rows: int, whole: int) -> Iterator[str]:
-    """Yields sentences on what is not in the page."""
-    first = "those where models differ most"
+def _notes(every: int, rows: int, whole: int, first: str) -> Iterator[str]:
+    """Yields sentences on what is not in the page. `first`: which items are kept."""
     if rows < every:
         yield f"To keep the page small, {rows:,} of {every:,} items are here, {first}; `millstream view` shows all."
     if whole < rows:

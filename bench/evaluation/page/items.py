@@ -26,7 +26,7 @@ from ..door.item_reader import BEGINNING, ItemReader, brief, text_of
 from ..door.kept_images import IMAGES, KeptImage
 from ..door.served_rows import ONE_ROW_EACH, ServedRows
 from ..running.journals import RecordError, decoded
-from .cell_figures import commonest, differs, means, sums
+from .cell_figures import commonest, differs, means, paths, sums
 
 # Answers whose beginnings stand for a label: more would make the page large.
 _LABELS_MOST = 20_000
@@ -75,6 +75,8 @@ class RunItems:
         # Of each line the numbers of its item, pair, label and status, and its length; the byte at which it begins; and
         # its score, cost and tokens.
         self._whole, self._places, self._parts = array("i"), array("q"), array("d")
+        # The number of each line's turn; empty if the lines are no turns.
+        self.turns = array("i")
         self._pairs: dict[tuple[Any, ...], int] = {}
         # The lines in the order of their items, and where those of each item begin; made when an item is opened.
         self._by_item = self._begins = np.zeros(0, np.int64)
@@ -95,7 +97,7 @@ class RunItems:
         for number, written in enumerate(lines, 1):
             place = part.size
             part.add(written + b"\n")
-            if line := self.rows.line(written):
+            if (line := self.rows.line(written)) and not line.isspace():
                 try:
                     self.add(decode(line), place, is_failure=is_failure)
                 except (msgspec.MsgspecError, UnicodeError) as error:
@@ -124,6 +126,8 @@ class RunItems:
         which = labels.setdefault(label, len(labels)), statuses.setdefault(status, len(statuses))
         self._whole.extend((item, pair, *which, len(text)))
         self._places.append(place)
+        if reader.answers_are == "turn":
+            self.turns.append(reader.number(line) or 0)
         self._parts.extend(_NAN if each is None else each for each in (score, line.cost, tokens))
 
     def _begin(self, name: str, line: Any) -> int:
@@ -146,7 +150,7 @@ class RunItems:
 
     @property
     def arrays(self) -> list[array[Any]]:
-        return [self.row_hashes, self._whole, self._places, self._parts]
+        return [self.row_hashes, self._whole, self._places, self._parts, self.turns]
 
     def whole(self) -> NDArray[np.int32]:
         """Returns of each line the numbers of item, pair, label and status, and its length. No line can be added as
@@ -172,9 +176,11 @@ class RunItems:
         ):
             if not begins:
                 continue
-            with open_to_read(self.path / file_name) as file:
-                for line in self.rows.lines(line_at(file, place) for place in begins):
-                    yield decode(line)
+            with open_to_read(path := self.path / file_name) as file:
+                try:
+                    yield from map(decode, self.rows.lines(line_at(file, place) for place in begins))
+                except (msgspec.MsgspecError, UnicodeError) as error:
+                    raise RecordError(f"{path} changed while it was read: ask again once its run has ended") from error
 
 
 class Matrix:
@@ -217,6 +223,22 @@ class Matrix:
         self.status = self.status.reshape(shape)
         self.label, self.agree = (each.reshape(shape) for each in commonest(cells, label, size))
         self.differ = differs(cells, score, label, size).reshape(shape)
+        self.figures: dict[str, NDArray[np.float64]] = {}
+        self._steps: list[int] = []
+        self._paths: list[str] = []
+        if all(run.reader.answers_are == "turn" for run in runs):
+            turns = np.concatenate([np.array(run.turns, np.int64) for run in runs] or [np.zeros(0, np.int64)])
+            self._steps, self._paths = paths(cells, label, turns, size)
+
+    def measure(self, figures: Mapping[tuple[Path, Pair], Mapping[str, Mapping[str, float | None]]]) -> None:
+        """Takes figures of whole cells, by run and model, item and name; `score` in the place of the lines' mean."""
+        for at, (run, pair) in enumerate(self.models):
+            for item, values in figures.get((run.path, pair), {}).items():
+                for name, value in values.items():
+                    if name != "score" and name not in self.figures:
+                        self.figures[name] = np.full(self.score.shape, _NAN)
+                    rows = self.score if name == "score" else self.figures[name]
+                    rows[at, self.items[item]] = _NAN if value is None else value
 
     def model_name(self, at: int) -> str:
         run, pair = self.models[at]
@@ -271,6 +293,8 @@ class Matrix:
             "statuses": list(self._statuses),
             "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
             "isInOrder": self.is_in_order,
+            "steps": [visible(words[each]) for each in self._steps],
+            "figures": {name: _rounded(values[:, at]) for name, values in self.figures.items()},
             "cells": {
                 "answers": self.answers[:, at].tolist(),
                 "status": self.status[:, at].tolist(),
@@ -281,6 +305,9 @@ class Matrix:
                 "longest": self.longest[:, at].tolist(),
                 "cost": _rounded(self.cost[:, at], 8),
                 "tokens": _rounded(self.tokens[:, at], 0),
+                "path": [[self._paths[row * len(names) + each] for each in at] for row in range(len(self.models))]
+                if self._paths
+                else [],
             },
         }
 
@@ -291,12 +318,13 @@ class Matrix:
         row: Mapping[str, Any] = {}
         expected, at = "", 0
         for run, numbers in zip(self.runs, self._numbers, strict=True):
-            of_pair: dict[Pair, list[dict[str, Any]]] = {}
+            of_pair: dict[Pair, list[Any]] = {}
             for record in run.records_of(numbers[name]) if name in numbers else ():
                 row = row or {column: text_of(value) for column, value in run.reader.row(record).items()}
                 expected = expected or run.reader.expected(run.reader.row(record))
-                of_pair.setdefault(record.pair, []).append(run.reader.answer(record))
-            for pair, each_answer in of_pair.items():
+                of_pair.setdefault(record.pair, []).append(record)
+            for pair, records in of_pair.items():
+                each_answer = run.reader.answers(records)
                 each_answer.sort(key=lambda answer: (answer["variant"], answer["number"] or 0))
                 answers.append({"model": at + run.pairs[pair], "answers": each_answer})
             at += len(run.pairs)
@@ -337,7 +365,7 @@ def _row_hash(row: Mapping[str, Any]) -> int:
 def _within(run: RunItems) -> tuple[float, float] | None:
     """Returns the least and the largest possible score; where a run's are not known, 0 and 1 if no score is outside."""
     score = run.parts()[:, 0]
-    is_usual = not ((score < 0) | (score > 1)).any()
+    is_usual = ((score >= 0) & (score <= 1)).any() and not ((score < 0) | (score > 1)).any()
     return run.reader.within or ((0.0, 1.0) if is_usual else None)
 
 

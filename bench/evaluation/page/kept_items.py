@@ -23,7 +23,7 @@ from ....engine.version import VERSION
 from .items import ReadPart, RunItems
 
 # To be raised when a reader gives something else of the same line.
-FORMAT = 1
+FORMAT = 2
 # Fewer lines are read again in half a second.
 LINES_LEAST = 20_000
 FOLDER = "items"

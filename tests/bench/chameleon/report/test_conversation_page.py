@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import cycle, pairwise
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,120 +42,134 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     return Held(folder / "report.html", records)
 
 
-def rows_of(watched: Watched) -> list[list[str]]:
-    """Topic and place, model, stances, then the numbers of every row that is listed."""
-    found: list[list[str]] = watched.page.eval_on_selector_all(
-        "#conversations-rows tr",
-        """rows => rows.map(row => [...row.cells].map(cell => cell.querySelector('.strip')
-            ? [...cell.querySelectorAll('.stance')].map(one => one.textContent).join('') : cell.innerText))""",
+def shown_whole(watched: Watched) -> list[tuple[str, list[str]]]:
+    """Id, and each model's stances by their letters, of every row: on paper all stand there."""
+    watched.page.emulate_media(media="print")
+    watched.page.locator(".matrix [data-place='29']").wait_for(state="attached")
+    found: list[list[Any]] = watched.page.eval_on_selector_all(
+        ".matrix tbody tr[data-place]",
+        """rows => rows.map(row => [row.querySelector('.name').textContent,
+            [...row.querySelectorAll('.strip')].map(one => one.textContent)])""",
     )
-    return found
+    watched.page.emulate_media(media="screen")
+    return [(name, paths) for name, paths in found]
+
+
+def numbers(watched: Watched) -> list[float]:
+    """The numbers of the column that belongs to the order."""
+    return [float(text) for text in watched.page.locator(".matrix td.number").all_inner_texts() if text != "–"]
+
+
+def open_first(watched: Watched) -> None:
+    watched.page.locator(".matrix tbody button").first.click()
+    watched.page.locator(".item .answer").first.wait_for()
 
 
 def test_the_page_asks_for_nothing_but_itself_and_complains_of_nothing(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
         watched.settle()
-        watched.page.locator("#conversations-rows button").first.click()
-        for details in watched.page.locator("main details summary").all():
+        open_first(watched)
+        for details in watched.page.locator(".column:first-child details summary").all():
             details.click()
         for plot in watched.page.locator(".plot").all():
             plot.hover()
         assert (watched.requests, watched.complaints) == ([held.page.as_uri()], [])
 
 
-def test_the_list_holds_every_conversation_with_its_stances(browser: Browser, held: Held) -> None:
+def test_the_table_holds_every_conversation_with_its_stances(browser: Browser, held: Held) -> None:
     wanted: dict[tuple[str, str], str] = {}
     for record in sorted(held.records, key=lambda record: record["turn"]):
         heat = "" if record["temperature"] is None else f" @ {record['temperature']:g}"
         key = (record["conversation"], record["model"] + heat)
         wanted[key] = wanted.get(key, "") + LETTERS[record["stance"]]
     with opened(browser, held.page) as watched:
-        watched.settle("#conversations")
-        assert watched.page.inner_text("#conversations-count") == "180 conversations, 20 of them shown."
-        for number in (40, 80, 160, 180):
-            watched.page.click("#conversations-more")
-            assert watched.page.locator("#conversations-rows tr").count() == number
-        assert watched.page.locator("#conversations-more").is_hidden()
-        rows = rows_of(watched)
-        shown = {(re.findall(r"topic-\d+", row[0])[0], row[1]): row[2] for row in rows}
-        assert shown == wanted and len(rows) == 180
-        scores = [float(row[3]) for row in rows if row[3] != "–"]
-        assert all(one >= other for one, other in pairwise(scores))
-        assert sum("incomplete: 1 turn missing" in row[0] for row in rows) == 1
+        watched.settle(".items")
+        models = watched.page.locator(".matrix thead th").all_inner_texts()[1:]
+        rows = shown_whole(watched)
+        assert len(rows) == 30 and watched.page.get_by_text("30 items.").is_visible()
+        assert {
+            (name, model): path for name, paths in rows for model, path in zip(models, paths, strict=True)
+        } == wanted
+        assert watched.page.locator(".signs").inner_text().split() == [
+            *("B", "balanced", "C", "critical", "U", "unclear", "S", "supportive")
+        ]
 
 
 def test_search_model_and_order_choose_what_is_listed(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
-        watched.settle("#conversations")
-        watched.page.fill("#conversations-search", "CLIMATE claim")
-        found = rows_of(watched)
-        assert watched.page.inner_text("#conversations-count") == f"{8 * 6} conversations, 20 of them shown."
-        assert len(found) == 20 and all("Climate Change" in row[0] for row in found)
-        watched.page.select_option("#conversations-pair", label="sim/swaying @ 0")
-        assert len(rows_of(watched)) == 8
-        watched.page.select_option("#conversations-sort", "lowest")
-        scores = [float(row[3]) for row in rows_of(watched)]
-        assert scores == sorted(scores)
-        watched.page.fill("#conversations-search", "no such thing")
-        assert rows_of(watched) == []
-        assert watched.page.inner_text("#conversations-count") == "No conversation is like that."
-        watched.page.fill("#conversations-search", "topic-0007")
-        assert len(rows_of(watched)) == 1
+        watched.settle(".items")
+        watched.page.get_by_label("Search", exact=True).fill("CLIMATE claim")
+        assert watched.page.get_by_text("8 items of 30.").is_visible()
+        orders = watched.page.get_by_label("Order", exact=True)
+        for name in ("Source re-use", "Confidence", "Stance changes"):
+            orders.select_option(label=f"{name}, most first")
+            assert watched.page.locator(".matrix thead th.number").inner_text() == name
+            found = numbers(watched)
+            assert len(found) == 8 and found == sorted(found, reverse=True)
+        orders.select_option(label="Turns missing, most first")
+        watched.page.get_by_label("Search", exact=True).fill("")
+        assert numbers(watched) == [1]
+        orders.select_option(label="Lowest score first")
+        found = numbers(watched)
+        assert len(found) > 8 and found == sorted(found)
+        watched.page.get_by_label("Search", exact=True).fill("no such thing")
+        assert watched.page.get_by_text("No item is like that.").is_visible()
+        # No score of conversations is right or wrong.
+        assert watched.page.get_by_label("Wrong", exact=True).count() == 0
 
 
 def test_a_conversation_shows_its_turns_answers_judgements_and_sources(browser: Browser, held: Held) -> None:
+    own = [
+        record
+        for record in held.records
+        if (record["model"], record["temperature"], record["conversation"]) == ("sim/wavering", 0.0, "topic-0004")
+    ]
     with opened(browser, held.page) as watched:
-        watched.settle("#conversations")
-        watched.page.fill("#conversations-search", "topic-0004")
-        watched.page.select_option("#conversations-pair", label="sim/wavering @ 0")
-        watched.page.locator("#conversations-rows button").first.click()
-        own = [
-            record
-            for record in held.records
-            if (record["model"], record["temperature"], record["conversation"]) == ("sim/wavering", 0.0, "topic-0004")
-        ]
-        turns = watched.page.locator(".turns > li")
+        watched.settle(".items")
+        watched.page.get_by_label("Search", exact=True).fill("topic-0004")
+        open_first(watched)
+        assert watched.page.locator(".item").get_by_text("Whether claim 4 holds").is_visible()
+        column = watched.page.locator(".column", has=watched.page.get_by_text("sim/wavering @ 0", exact=True))
+        path = "".join(LETTERS[record["stance"]] for record in sorted(own, key=lambda record: record["turn"]))
+        assert column.locator("> .strip").inner_text().replace("\n", "") == path
+        head = column.locator("> .note").first.inner_text()
+        assert all(name in head for name in ("score 0.", "Source re-use 0.", "Confidence 0.", "Stance changes "))
+        turns = column.locator(".answer")
         assert turns.count() == len(own) == 5
+        changes = 0
         for at, record in enumerate(sorted(own, key=lambda record: record["turn"])):
             turn = turns.nth(at)
-            assert turn.locator("h4").inner_text().split("\n")[-1] == f"{record['turn']}. {record['question']}"
-            assert record["text"] not in turn.inner_text()
+            first = turn.locator(".note").first.inner_text()
+            changes += first.endswith("changed")
+            assert first.split()[:3] == [LETTERS[record["stance"]], record["stance"], "·"]
+            assert record["retrieved"][0]["url"] not in turn.inner_text()
             for summary in turn.locator("summary").all():
                 summary.click()
             told = turn.inner_text()
-            for text in (record["text"], record["rationale"], record["query"], record["stance"], *record["key_claims"]):
+            for text in (record["question"], record["text"], record["rationale"], record["query"], record["stance"]):
                 assert text in told
-            sources = [line.split("\n") for line in turn.locator(".sources li").all_inner_texts()]
-            for source, hit in zip(sources, record["retrieved"], strict=True):
-                assert source[0].startswith(hit["url"])
-                assert ("cited" in " ".join(source)) is (hit["url"] in record["cited"])
-                assert hit["status"] == "ok" or hit["status"].replace("_", " ") in " ".join(source)
-        # The same conversation with the others, and the way to them.
-        beside = watched.page.locator(".beside tbody tr")
-        assert beside.count() == 6
-        beside.locator("button").first.click()
-        assert "with sim/steady" in watched.page.inner_text("#conversation .note")
+            assert all(claim in told for claim in record["key_claims"])
+            assert all(hit["url"] in told for hit in record["retrieved"])
+        assert head.endswith(f"Stance changes {changes}") and changes
 
 
 def test_the_conversations_can_be_used_with_the_keyboard_alone(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
         watched.settle()
-        watched.page.focus("#conversations-rows button")
+        watched.page.focus(".matrix tbody button")
         watched.page.keyboard.press("Enter")
-        assert watched.page.evaluate("document.activeElement.id") == "conversation"
-        watched.page.focus(".turns summary")
+        watched.page.locator(".item .answer").first.wait_for()
+        assert watched.page.evaluate("document.activeElement.className") == "item"
+        watched.page.focus(".answer summary")
         watched.page.keyboard.press("Enter")
-        assert watched.page.locator(".turns details[open]").count() == 1
+        assert watched.page.locator(".answer details[open]").count() == 1
         reachable = "all => all.every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))"
-        assert watched.page.eval_on_selector_all(".table, .plot", reachable)
-        named = "all => all.every(one => one.getAttribute('aria-label').includes(','))"
-        assert watched.page.eval_on_selector_all(".strip", named)
+        assert watched.page.eval_on_selector_all(".table, .plot, .columns", reachable)
 
 
 def test_without_scripts_the_tables_still_show_and_say_where_conversations_stand(browser: Browser, held: Held) -> None:
     with opened(browser, held.page, java_script_enabled=False) as watched:
-        assert watched.page.locator("#conversations-told").is_visible()
-        assert not watched.page.locator("#conversations-search").is_visible()
+        assert "needs JavaScript" in watched.page.locator(".items").inner_text()
         assert watched.page.locator("#chameleon-conversations table").is_visible()
         assert watched.page.locator(".plot .still svg").count() == 3
 
@@ -166,13 +180,13 @@ def test_conversations_fit_the_screen_and_can_be_read(
 ) -> None:
     with opened(browser, held.page, **LOOKS[look]) as watched:
         watched.settle()
-        watched.page.locator("#conversations-rows button").first.click()
-        for summary in watched.page.locator(".turns > li:first-child summary").all():
+        open_first(watched)
+        for summary in watched.page.locator(".column:first-child .answer summary").all():
             summary.click()
         watched.page.screenshot(path=screenshots / f"conversations-{look}.png", full_page=True)
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
         faint = watched.page.eval_on_selector_all(
-            ".stance.supportive, .stance.critical, .stance.balanced",
+            ".step:not([data-label=unclear])",
             """all => all.filter(one => {
                 const light = text => {
                     const [r, g, b] = text.match(/[0-9.]+/g).slice(0, 3).map(each => {
@@ -200,8 +214,8 @@ def test_conversations_fit_the_screen_and_can_be_read(
                 const paper = getComputedStyle(document.body).backgroundColor;
                 const names = ['supportive', 'critical', 'balanced'];
                 return names.filter(name => [
-                    getComputedStyle(document.querySelector(`.stance.${name}`)).backgroundColor,
-                    getComputedStyle(document.querySelector(`.stances-key .${name}`), '::before').backgroundColor,
+                    getComputedStyle(document.querySelector(`.matrix [data-label=${name}]`)).backgroundColor,
+                    getComputedStyle(document.querySelector(`.signs [data-label=${name}]`)).backgroundColor,
                 ].some(colour => {
                     const [low, high] = [light(colour), light(paper)].sort((a, b) => a - b);
                     return (high + 0.05) / (low + 0.05) < 3;
@@ -209,30 +223,21 @@ def test_conversations_fit_the_screen_and_can_be_read(
             }"""
         )
         assert pale == []
-        # The list is part of the page: no box of its own to scroll in, and nothing of a row behind an edge.
-        boxes = watched.page.eval_on_selector_all(
-            "#conversations .table",
-            """all => all.map(one =>
-                [one.scrollHeight > one.clientHeight + 1, one.scrollWidth > one.clientWidth + 1])""",
-        )
-        assert boxes == [[False, False]] * 2
 
 
-def test_fifteen_stances_and_their_figures_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
+def test_fifteen_stances_stand_in_one_line_of_their_cell(browser: Browser, tmp_path: Path) -> None:
     records = run_records(PERSONAS[:1], [0.5], conversations=2, turns=15)
     (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)])))
-    with opened(browser, tmp_path / "report.html", viewport={"width": 390, "height": 840}) as watched:
-        watched.settle("#conversations")
-        row = watched.page.locator("#conversations-rows tr").first
-        places = row.locator(".stance").evaluate_all(
-            "all => all.map(one => [one.getBoundingClientRect().top, one.getBoundingClientRect().right])"
-        )
-        assert len(places) == 15 and len({top for top, _ in places}) == 1 and max(right for _, right in places) <= 390
-        cells = row.locator(".number").evaluate_all(
-            "all => all.map(one => [getComputedStyle(one, '::before').content, one.getBoundingClientRect().right])"
-        )
-        assert [name for name, _ in cells] == ['"Score"', '"Source re-use"', '"Confidence"', '"Changes"']
-        assert max(right for _, right in cells) <= 390
+    for width in (390, 1280):
+        with opened(browser, tmp_path / "report.html", viewport={"width": width, "height": 840}) as watched:
+            watched.settle(".items")
+            cell = watched.page.locator(".matrix tbody td.cell").first
+            places = cell.locator(".step").evaluate_all(
+                "all => all.map(one => [one.getBoundingClientRect().top, one.getBoundingClientRect().right])"
+            )
+            edge = cell.evaluate("one => one.getBoundingClientRect().right")
+            assert len(places) == 15 and len({top for top, _ in places}) == 1
+            assert max(right for _, right in places) <= edge <= width
 
 
 def test_the_first_table_fits_a_narrow_desktop(browser: Browser, tmp_path: Path) -> None:
@@ -248,11 +253,11 @@ def test_the_first_table_fits_a_narrow_desktop(browser: Browser, tmp_path: Path)
 def test_on_paper_the_open_conversation_stands_and_no_controls_do(browser: Browser, held: Held) -> None:
     with opened(browser, held.page, viewport={"width": 760, "height": 1000}) as watched:
         watched.settle()
-        watched.page.locator("#conversations-rows button").first.click()
+        open_first(watched)
         watched.page.emulate_media(media="print")
-        for hidden in ("#conversations-search", "#conversations-more", "#chameleon-figure-4-reuse .live"):
+        for hidden in (".items .controls", ".items .keys", "#chameleon-figure-4-reuse .live"):
             assert not watched.page.locator(hidden).is_visible(), hidden
-        assert watched.page.locator(".turns > li").first.is_visible()
+        assert watched.page.locator(".item .answer").first.is_visible()
         assert watched.page.locator("#chameleon-figure-4-reuse .still").is_visible()
 
 
@@ -306,23 +311,22 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_whatever_stands_in_a_conversation_runs_nothing_and_shows_as_text(browser: Browser, hostile_page: Path) -> None:
     with opened(browser, hostile_page) as watched:
         watched.settle()
-        while watched.page.locator("#conversations-more").is_visible():
-            watched.page.click("#conversations-more")
-        rows = watched.page.locator("#conversations-rows button")
-        assert rows.count() > 500
-        shown = watched.page.evaluate(
-            """() => {
-                const seen = new Set();
-                for (const button of document.querySelectorAll('#conversations-rows button')) {
-                    button.click();
-                    document.querySelectorAll('#conversation .said, #conversation li').forEach(one => {
-                        one.querySelectorAll('details').forEach(each => { each.open = true; });
-                        seen.add(one.textContent);
-                    });
+        open_first(watched)
+        texts: list[str] = watched.page.evaluate(
+            """async () => {
+                const seen = [];
+                for (;;) {
+                    const head = document.querySelector('.item h3');
+                    seen.push(document.querySelector('.item').textContent);
+                    const next = document.querySelectorAll('.moves button')[1];
+                    if (next.disabled) return seen;
+                    next.click();
+                    while (head.isConnected) await new Promise(done => setTimeout(done));
                 }
-                return [...seen].join('\\n');
             }"""
         )
+        shown = "\n".join(texts)
+        assert len(texts) == len({text for text in hostile() if 0 < len(text.strip()) < 5_000})
         assert (watched.ran(), watched.complaints, watched.requests) == (None, [], [hostile_page.as_uri()])
         handlers = "all => all.flatMap(one => one.getAttributeNames()).filter(name => name.startsWith('on'))"
         assert watched.page.eval_on_selector_all("main *", handlers) == []
@@ -332,25 +336,24 @@ def test_whatever_stands_in_a_conversation_runs_nothing_and_shows_as_text(browse
         if len(text) < 200 and CONTROL.search(text) is None and text.isprintable() and text.strip():
             assert text in shown, text
     assert "␛[2J␛[31mred" in shown and "[U+202E]gnp.exe" in shown and CONTROL.search(shown) is None
-    assert "(cut: 1,000,000 characters)" in shown
+    assert " more characters)" in shown
 
 
 def test_a_conversation_has_an_address_that_opens_it(browser: Browser, held: Held) -> None:
     with opened(browser, held.page) as watched:
-        watched.settle("#conversations")
-        watched.page.fill("#conversations-search", "topic-0004")
-        watched.page.select_option("#conversations-pair", label="sim/wavering @ 0")
-        watched.page.locator("#conversations-rows button").first.click()
-        title, address = watched.page.inner_text("#conversation h3"), watched.page.url
-        turns = watched.page.locator("#conversation .turns > li").count()
-    assert "conversation=topic-0004" in address and "with=sim" in address and turns == 5
+        watched.settle(".items")
+        watched.page.get_by_label("Search", exact=True).fill("topic-0004")
+        open_first(watched)
+        address = watched.page.url
+    assert "item=topic-0004" in address
     with opened(browser, held.page) as watched:
-        watched.page.goto(address)
+        watched.page.goto(f"{address}&models=2")
         watched.page.reload()
         # At once, without scrolling there.
-        watched.page.locator("#conversation h3").wait_for()
-        assert watched.page.inner_text("#conversation h3") == title
-        assert "with sim/wavering @ 0" in watched.page.inner_text("#conversation")
+        watched.page.locator(".item h3").wait_for()
+        assert watched.page.inner_text(".item h3") == "topic-0004"
+        assert watched.page.locator(".column h5").all_inner_texts() == ["sim/wavering @ 0"]
+        assert watched.page.locator(".answer").count() == 5
         assert watched.complaints == []
 
 

@@ -10,14 +10,6 @@ from chameleon_run import panel_of, read_run, written_run
 from millstream.engine.pairs import Pair
 
 
-def test_every_turn_knows_where_its_line_begins(tmp_path: Path) -> None:
-    run = written_run(tmp_path, run_records(PERSONAS[:1], [None], conversations=3, turns=4))
-    whole = run.records.read_bytes()
-    for trace in run.traces.traces():
-        for turn in trace.turns:
-            assert f'"id": "{trace.conversation}/{turn.number}"'.encode() in whole[turn.place :].split(b"\n")[0]
-
-
 def test_failures_are_counted_by_kind_wherever_they_stand(tmp_path: Path) -> None:
     failed = {**turn_record(turn=2), "status": "timeout", "stance": None}
     # Another program may leave fields empty that ours fills.
