@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from browser import Watched
@@ -172,8 +172,9 @@ def test_a_person_labels_by_the_keyboard_and_undoes(browser: Browser, provider: 
         page.get_by_text("0 of 11 labelled; this is number 1.").wait_for()
         assert "sim/open" not in page.locator("#question").inner_text()
         assert page.locator("#question .note").nth(1).inner_text().startswith("Issue: ")
-        for size, scheme in (((390, 844), "dark"), ((1280, 720), "light")):
-            page.set_viewport_size({"width": size[0], "height": size[1]})
+        schemes: dict[int, Literal["dark", "light"]] = {390: "dark", 1280: "light"}
+        for width, scheme in schemes.items():
+            page.set_viewport_size({"width": width, "height": 844})
             page.emulate_media(color_scheme=scheme)
             assert page.evaluate(VIOLATIONS) == []
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
