@@ -319,7 +319,10 @@
     return made("section", { className: "column", aria: { label: data.models[model].name } }, made("h5", { textContent: data.models[model].name }), isTurn && data.path.length ? strip(data, data.path[model][at]) : "", isTurn && at >= 0 ? made("p", { className: "note", textContent: figuresOf(data, model, at) }) : "", first ?? made("p", { className: "empty", textContent: "No answer." }), ...more);
   }
 
-  function itemView(data, details, models, base) {
+  // On a page of several benchmarks a region says whose it is.
+  const region = (label, whose) => ({ role: "region", label: whose ? `${label}: ${whose}` : label });
+
+  function itemView(data, details, models, base, whose) {
     const at = placeOf(data, details.item);
     const answers = new Map(details.models.map((each) => [each.model, each.answers]));
     // Answers to the same variant of the prompt are compared.
@@ -334,7 +337,7 @@
       details.expected ? made("div", { className: "said expected", textContent: details.expected }) : "",
       row.length ? folded("The row of the data", facts(row)) : "",
       made("h4", { textContent: "Answers" }),
-      made("div", { className: "columns", tabIndex: 0, aria: { role: "region", label: "Answers side by side" } }, ...models.map((model) => column(data, model, at, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? () => null : firstOf))),
+      made("div", { className: "columns", tabIndex: 0, aria: region("Answers side by side", whose) }, ...models.map((model) => column(data, model, at, answers.get(model) ?? [], model === base || data.answersAre === "turn" ? () => null : firstOf))),
     ];
   }
 
@@ -363,6 +366,7 @@
   function showItems(element, source) {
     let data = null, chosen = { ...EMPTY }, models = [], found = [], opened = null, active = 0, first = -1, last = -1, sought = "";
     const id = (name) => `${element.id}-${name}`;
+    const whose = element.closest("section")?.querySelector(".eyebrow")?.textContent;
 
     // ---- what the reader chooses, and its address ----
 
@@ -460,7 +464,7 @@
 
     // ---- rows ----
 
-    const scroller = made("div", { className: "table matrix", tabIndex: 0, aria: { role: "region", label: "Items by models" } });
+    const scroller = made("div", { className: "table matrix", tabIndex: 0, aria: region("Items by models", whose) });
     const view = made("div", { className: "item", tabIndex: -1 });
     const told = made("p", { className: "sentence", aria: { live: "polite" } });
     const paper = made("p", { className: "note on-paper" });
@@ -607,7 +611,7 @@
       view.replaceChildren(
         made("h3", { className: "plain", textContent: visible(item) }),
         made("div", { className: "moves" }, button("Previous", () => go(-1), at <= 0), button("Next", () => go(1), at < 0 || at + 1 >= found.length), button("Close", close, false), marks),
-        ...(details ? itemView(data, details, models, base) : [made("p", { className: "note", textContent: problem || (placeOf(data, item) < 0 ? (data.share < 1 ? "No such item is among the records that are read so far." : "No such item is on this page.") : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it.") })]),
+        ...(details ? itemView(data, details, models, base, whose) : [made("p", { className: "note", textContent: problem || (placeOf(data, item) < 0 ? (data.share < 1 ? "No such item is among the records that are read so far." : "No such item is on this page.") : "What was asked and answered in this item is left out to keep the page small; `millstream view` shows it.") })]),
       );
       if (isSought) {
         view.focus({ preventScroll: true });
