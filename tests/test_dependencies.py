@@ -24,8 +24,6 @@ OPTIONAL = {
 WITH_OPTIONAL = {"tqdm"}
 # Used where the user has it already; who has not is told what to install.
 USERS = {"pandas"}
-# What speed/, which is not in the wheel, compares with.
-RIVALS = {"aiohttp"}
 
 
 def imported(path: Path) -> set[str]:
@@ -47,7 +45,7 @@ def test_every_library_that_is_imported_is_named(tree: list[str]) -> None:
         for path in ours
         for module in imported(ROOT / path)
         if not {canonicalize_name(name) for name in owners.get(module, [module])}
-        & (NAMED | OPTIONAL | WITH_OPTIONAL | USERS | RIVALS)
+        & (NAMED | OPTIONAL | WITH_OPTIONAL | USERS)
     }
     assert unnamed == set()
 

@@ -177,9 +177,9 @@ BREACHES = {
         "metrics.load.breach -> millstream.metrics.task",
     ),
     "engine/breach_outside.py": (
-        "import httptools",
+        "import aiohttp",
         "The engine knows no HTTP library and no screen",
-        "engine.breach_outside -> httptools",
+        "engine.breach_outside -> aiohttp",
     ),
     "providers/breach_shared.py": (
         "from ..engine import shared",

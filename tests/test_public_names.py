@@ -117,8 +117,7 @@ def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
 
 def test_importing_the_package_loads_none_of_its_parts() -> None:
     program = (
-        "import sys; before = {*sys.modules}; import millstream; "
-        "print(*(n for n in {*sys.modules} - before if n.startswith(('millstream.', 'typing', 'numpy'))))"
+        "import sys, millstream; print(*(n for n in sys.modules if n.startswith(('millstream.', 'aiohttp', 'numpy'))))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

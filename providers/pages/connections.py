@@ -13,20 +13,24 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import aiohappyeyeballs
+
 from ...engine.fault import LocalFault
 from ..transport.http_connection import AnswerTooLarge, HttpAnswer, HttpConnection
-from ..transport.opening import AddressInfo, Trust, literal_info, opened
 from .addresses import is_public
 from .guard import ConnectionTarget, Guard
 from .own_network import has_route, lack_of
 from .urls import WebUrl
 
+AddressInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
+"""One answer of `getaddrinfo`."""
 Resolve = Callable[[str, int], Awaitable[Sequence[AddressInfo]]]
 NewSocket = Callable[[int, int, int], socket.socket]
 
 # A name whose servers are silent occupies a thread for some ten seconds: with this many, other names rarely wait for
 # it.
 _RESOLVERS = 32
+_NEXT_ADDRESS_S = 0.25
 
 
 class PageConnection(HttpConnection):
@@ -78,7 +82,7 @@ class PageConnections:
         self._new_socket = new_socket
         self._has_route = has_route
         self._resolvers: ThreadPoolExecutor | None = None
-        self._trust = Trust()
+        self._trust: asyncio.Future[ssl.SSLContext] | None = None
 
     def __repr__(self) -> str:
         return f"<PageConnections {self._guard}>"
@@ -94,25 +98,38 @@ class PageConnections:
     async def open(self, url: WebUrl) -> PageConnection:
         """Opens and returns a connection; the caller must abort it. Raises PageRefusal or OSError."""
         way = self.check(url)
-        context = None
-        if url.scheme == "https":
-            context = await self._trust.context()
-            require_authorities(context, ssl.get_default_verify_paths().capath)
-        literal = literal_info(way.host, way.port)
-        infos = [literal] if literal else await self._resolve(way.host, way.port)
+        context = await self._trusted() if url.scheme == "https" else None
+        infos = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
         if not infos:
             raise socket.gaierror(socket.EAI_NONAME, f"{way.host} has no address")
-        loop, refused = asyncio.get_running_loop(), list[NotPublic]()
+        opened = await self._connect(infos, url, is_free=way.is_free)
+        loop = asyncio.get_running_loop()
+        try:
+            _, protocol = await loop.create_connection(
+                lambda: PageConnection(loop),
+                sock=opened,
+                ssl=context,
+                server_hostname=url.host if context else None,
+            )
+        except BaseException:
+            opened.close()
+            raise
+        return protocol
+
+    async def _connect(self, infos: Sequence[AddressInfo], url: WebUrl, *, is_free: bool) -> socket.socket:
+        refused: list[NotPublic] = []
 
         def make_socket(info: AddressInfo) -> socket.socket:
             family, kind, protocol, _, address = info
-            if not (way.is_free or is_public(str(address[0]))):
+            if not (is_free or is_public(str(address[0]))):
                 refused.append(NotPublic(f"{url.host} leads to {address[0]}, which is not a public address"))
                 raise refused[-1]
             return self._new_socket(family, kind, protocol)
 
         try:
-            return await opened(lambda: PageConnection(loop), infos, context, url.host, make_socket)
+            return await aiohappyeyeballs.start_connection(
+                infos, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, socket_factory=make_socket
+            )
         except (OSError, RuntimeError):
             # Several errors are combined into one without a kind.
             if refused and len(refused) == len(infos):
@@ -123,7 +140,7 @@ class PageConnections:
         if self._resolvers is not None:
             self._resolvers.shutdown(wait=False, cancel_futures=True)
             self._resolvers = None
-        self._trust = Trust()
+        self._trust = None
 
     async def _ask_system(self, host: str, port: int) -> Sequence[AddressInfo]:
         if self._resolvers is None:
@@ -133,6 +150,19 @@ class PageConnections:
         return await loop.run_in_executor(
             self._resolvers, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         )
+
+    async def _trusted(self) -> ssl.SSLContext:
+        if self._trust is None:
+            # Reading the system's certificates takes tens of milliseconds, for which the loop must not be blocked.
+            self._trust = asyncio.get_running_loop().run_in_executor(None, _trusted_by_system)
+        return await asyncio.shield(self._trust)
+
+
+def _trusted_by_system() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    require_authorities(context, ssl.get_default_verify_paths().capath)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
@@ -145,3 +175,9 @@ def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
             "this machine has no certificates of authorities, so that no https page can be read: install "
             "ca-certificates, or name a file of them in SSL_CERT_FILE"
         )
+
+
+def _info_of(way: ConnectionTarget) -> AddressInfo:
+    if ":" in way.host:
+        return (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port, 0, 0))
+    return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port))

@@ -1,4 +1,4 @@
-"""The faults of broken connections: what each error while one is opened or used means for the attempt, and what a
+"""The faults of broken connections: what each error of a connector or an exchange means for the attempt, and what a
 person can do about it.
 
 Pure: no I/O. What an HTTP status means: providers/llm/faults. Messages name an address by its scheme, host and port.
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import ssl
 
+import aiohttp
 from yarl import URL
 
 from ...engine.endpoint import Fault
 from ...engine.own_machine import out_of, what_ran_out
 from ..table import SIM_PORT
 from .http_connection import AnswerTooLarge, ExchangeError, HungUp, NeverSent, NoHttp
-from .opening import ConnectTimeout
 
 # OpenSSL's numbers for a self-signed certificate, and for one with an unknown signer.
 _NOBODY_KNOWN = (18, 19, 20, 21)
@@ -45,16 +44,18 @@ def fault_of(error: BaseException, timeout_s: float, url: URL) -> Fault:
             return Fault("incomplete", f"the answer is no HTTP ({detail})", "retry", is_billed_maybe=True)
         case ExchangeError():
             return Fault("incomplete", f"the answer broke off ({detail})", "retry", is_billed_maybe=True)
-        case ssl.SSLCertVerificationError():
-            return Fault("connect", _certificate_text(error, url), "retry", quota="refund")
+        case aiohttp.ClientConnectorCertificateError():
+            return Fault("connect", _certificate_text(error), "retry", quota="refund")
+        case aiohttp.ClientConnectorDNSError(os_error=cause):
+            if what := what_ran_out(cause):
+                return out_of(what, cause)
+            return Fault("dns", _name_text(url, cause), "retry", quota="refund")
         case OSError() if what := what_ran_out(error):
             return out_of(what, error)
-        case socket.gaierror():
-            return Fault("dns", _name_text(url, error), "retry", quota="refund")
-        case TimeoutError() if not isinstance(error, ConnectTimeout):
+        case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
             return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
-    # It was not opened, so nothing was sent.
-    return Fault("connect", _opening_text(error, url), "retry", quota="refund")
+    # An error of the connector, before anything was sent.
+    return Fault("connect", _connector_text(error, url), "retry", quota="refund")
 
 
 def silent_address(url: URL, seconds: float) -> Fault:
@@ -77,25 +78,25 @@ def advice_of(fault: Fault, url: URL) -> str:
     return ""
 
 
-def _opening_text(error: BaseException, url: URL) -> str:
+def _connector_text(error: BaseException, url: URL) -> str:
     where, detail = url.origin(), str(error) or type(error).__name__
-    if isinstance(error, ConnectTimeout):
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
         return f"{where} does not accept connections in time: check host, port and firewalls"
-    if isinstance(error, ssl.SSLError):
-        reason = error.reason or type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        reason = getattr(error.os_error, "reason", None) or type(error.os_error).__name__
         if reason in _NO_TLS:
             return f"{where} does not speak TLS ({reason}): try {where.with_scheme('http')}"
         if reason in _OLD_TLS:
             return f"{where} has no version of TLS that is still safe ({reason}): it needs TLS 1.2 or 1.3"
         return f"no secure connection to {where} ({reason}): is the port right?"
-    number = error.errno if isinstance(error, OSError) else None
-    if number == errno.ECONNREFUSED:
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
         start = " (`millstream sim` in another terminal starts the simulator)" if _is_sim(url) else ""
         return f"{where} refuses connections: is the server up{start}, is the port right?"
-    if number in (errno.ENETUNREACH, errno.EHOSTUNREACH):
-        return f"{where} can't be reached ({os.strerror(number)}): check the address and this machine's network"
-    if number:
-        return f"no connection to {where} ({os.strerror(number)}): check the address"
+    if isinstance(cause, OSError) and cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+        return f"{where} can't be reached ({os.strerror(cause.errno)}): check the address and this machine's network"
+    if isinstance(cause, OSError) and cause.errno:
+        return f"no connection to {where} ({os.strerror(cause.errno)}): check the address"
     return f"no connection to {where} ({detail})"
 
 
@@ -108,10 +109,13 @@ def _name_text(url: URL, error: OSError) -> str:
     return f"the host name {url.host} can't be resolved ({reason}): check its spelling and this machine's network"
 
 
-def _certificate_text(error: ssl.SSLCertVerificationError, url: URL) -> str:
-    text = f"the certificate of {url.host}:{url.port} is not trusted ({error.verify_message})"
-    if error.verify_code in _NOBODY_KNOWN:
+def _certificate_text(error: aiohttp.ClientConnectorCertificateError) -> str:
+    reason = error.certificate_error
+    if not isinstance(reason, ssl.SSLCertVerificationError):
+        return f"the certificate of {error.host}:{error.port} is not trusted ({reason})"
+    text = f"the certificate of {error.host}:{error.port} is not trusted ({reason.verify_message})"
+    if reason.verify_code in _NOBODY_KNOWN:
         return f"{text}: name the file of the authority that signed it in SSL_CERT_FILE"
-    if error.verify_code in _OTHER_NAME:
+    if reason.verify_code in _OTHER_NAME:
         return f"{text}: use the host name that the certificate is made out to"
-    return f"{text}: renew it, or set this machine's clock" if error.verify_code in _OUT_OF_DATE else text
+    return f"{text}: renew it, or set this machine's clock" if reason.verify_code in _OUT_OF_DATE else text

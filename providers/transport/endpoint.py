@@ -56,7 +56,7 @@ class ModelEndpoint:
         self._has_decoded = False
         self._channel: Channel | None = None
         if transport is not None:
-            from .exchange import Channel  # here, since plans send nothing and start sooner without it
+            from .exchange import Channel  # here, since loading aiohttp takes longer than all of this
 
             self._channel = Channel(transport, headers, timeout_s, authorizer, self._secrets, protocol.listen)
 

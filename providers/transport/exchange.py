@@ -1,4 +1,4 @@
-"""Sends requests to providers and reads their responses, over the connections of a pool.
+"""Sends requests to providers and reads their responses, over connections that aiohttp's connector opens.
 
 Owns the deadline for a whole call. Connections and their pools: transport. Follows no redirect, reads no environment,
 knows no protocol. API keys travel only in headers. Which fault a broken connection is: connection_faults.
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import aiohttp
 from msgspec import Struct
 from yarl import URL
 
@@ -31,8 +32,8 @@ CONNECT_S = 30.0
 FICKLE_S = 60.0
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _COPIED_MAX = 1 << 18
-# What opening a connection and a connection raise; other errors are not the connection's.
-_BROKEN = (TimeoutError, ExchangeError, OSError)
+# What the connector and a connection raise; other errors are not the connection's.
+_BROKEN = (TimeoutError, aiohttp.ClientError, ExchangeError, OSError)
 
 
 class Channel:

@@ -1,7 +1,8 @@
 """One connection to a server, which sends a request and receives its answer.
 
 Owns HTTP's framing, by llhttp: where an answer begins and ends, and which bytes are no HTTP or were not asked for.
-aiohttp's own parser costs ten times as much. Knows no protocol above HTTP. How a connection is opened: opening.
+aiohttp's connector makes these connections and resolves names; its own parser costs ten times as much. Knows no
+protocol above HTTP.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol, cast
 
 import httptools
+from aiohttp.connector import Connection
 from msgspec import Struct
 
 from .decompression import CODINGS, OTHERS, Decompressor
@@ -93,10 +95,11 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.transport: asyncio.Transport | None = None
-        self.closed: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] | None = None
         # Whether no further request may be sent on it.
         self.should_close = False
-        # For its pool: when it was last given back, by time.monotonic.
+        # For its pool: aiohttp's handle, which closes it, and when it was last given back, by time.monotonic.
+        self.handle: Connection | None = None
         self.since = 0.0
         self._loop = loop
         self._asker: Asker | None = None
@@ -150,11 +153,12 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        self.closed = self._loop.create_future()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        # First: closing the pool waits for it, and the asker might raise.
-        if not self.closed.done():
+        # First: closing the connector waits for it, and the asker might raise.
+        if self.closed is not None and not self.closed.done():
             self.closed.set_result(None)
         self._cut(error)
 

@@ -7,15 +7,16 @@ where this machine allows no more, calls wait for room. Knows HTTP's connection 
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections import deque
 from typing import Protocol, cast
 
+import aiohttp
 from yarl import URL
 
 from .connection_faults import silent_address
 from .http_connection import HttpConnection, NeverSent
-from .opening import Addresses, ConnectTimeout, Trust, opened
 from .unanswered import UnansweredAddresses
 
 # An address that has never answered is named after so many seconds without a connection.
@@ -35,11 +36,20 @@ class Waiter(Protocol):
     def failed(self, error: Exception) -> None: ...
 
 
+class LineConnector(aiohttp.TCPConnector):
+    """A connector that makes connections and keeps none: its caller pools or closes them."""
+
+    def __init__(self) -> None:
+        # Only lanes decide how many calls are in flight: the connector must not queue as well.
+        super().__init__(limit=0, ttl_dns_cache=60)
+        self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
+
+
 class Transport:
     """What all channels of one engine share: its pools of connections, and the addresses that have never answered. The
     headers of sound answers, which hardly change, are read once in `look_every_s` seconds. `patience_s`: how long calls
     to an address without answers are repeated (None: not). `connections_max`: how many connections may be open at
-    once."""
+    once. The connector is made with the first call, since it belongs to a running loop."""
 
     def __init__(
         self,
@@ -49,7 +59,7 @@ class Transport:
     ) -> None:
         self.look_every_s = look_every_s
         self.unanswered = UnansweredAddresses(patience_s)
-        self.trust = Trust()
+        self._connector: LineConnector | None = None
         self._pools: dict[tuple[URL, bool, float], Pool] = {}
         self.sweep: asyncio.TimerHandle | None = None
         self.room = connections_max
@@ -59,7 +69,7 @@ class Transport:
 
     def __repr__(self) -> str:
         idle = sum(line.is_connected() for pool in self._pools.values() for line in pool.idle)
-        return f"<Transport [{f'{idle} idle' if self._pools else 'closed'}]>"
+        return f"<Transport [{f'{idle} idle' if self._connector is not None else 'closed'}]>"
 
     def pool(self, url: URL, connect_s: float, *, is_alone: bool) -> Pool:
         """Returns the pool of a URL's origin, which all channels share: many models of one server need no connection
@@ -67,7 +77,9 @@ class Transport:
         key = url.origin(), is_alone, connect_s
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = Pool(self, url, connect_s)
+            if self._connector is None:
+                self._connector = LineConnector()
+            pool = self._pools[key] = Pool(self, self._connector, url, connect_s)
         return pool
 
     def free_room(self) -> None:
@@ -111,29 +123,30 @@ class Transport:
         for pool in self._pools.values():
             await pool.end()
         self._pools.clear()
-        self.trust = Trust()
+        if self._connector is not None:
+            await self._connector.close()
+            self._connector = None
 
 
 class Pool:
-    """Connections to one address, those in `idle` from the oldest on. `url`: that of the first request, whose origin
-    all of them share.
+    """Connections to one address, those in `idle` from the oldest on. Kept here, since taking one from aiohttp's
+    connector and giving it back costs as much as parsing an answer. `url`: that of the first request, whose origin all
+    of them share.
 
     A call that waits gets the first connection that is opened or given back, whichever it was opened for: a server
     holds only a few connections that it has not accepted yet, and one beyond them is opened only when its system tries
     again, after one second, three, seven and so on."""
 
-    def __init__(self, transport: Transport, url: URL, connect_s: float) -> None:
+    def __init__(self, transport: Transport, connector: LineConnector, url: URL, connect_s: float) -> None:
         self.transport = transport
         self.url = url
         self.has_answered = False
         self.idle: deque[HttpConnection] = deque()
         self._waiting: dict[Waiter, None] = {}
         self._opening: set[asyncio.Task[HttpConnection]] = set()
-        # Those whose sockets are open.
-        self._lines: set[HttpConnection] = set()
-        self._is_closed = False
-        self._connect_s = connect_s
-        self._addresses = Addresses(url.raw_host or "", url.port or 0)
+        self._connector = connector
+        self._request = aiohttp.ClientRequest("POST", url, loop=asyncio.get_running_loop())
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=connect_s)
 
     def __repr__(self) -> str:
         counts = f"{len(self.idle)} idle, {len(self._opening)} opening, {len(self._waiting)} calls waiting"
@@ -215,28 +228,20 @@ class Pool:
             loop, note = asyncio.get_running_loop(), self.transport.unanswered.note_fault
             silent = loop.call_later(SILENT_S, note, self.url, silent_address(self.url, SILENT_S))
         try:
-            async with asyncio.timeout(self._connect_s):
-                line = await self._opened_line()
+            handle = await self._connector.connect(self._request, [], self._timeout)
         except TimeoutError as error:
-            raise ConnectTimeout(f"no connection to {self.url.origin()}") from error
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {self.url.origin()}") from error
         finally:
             if silent is not None:
                 silent.cancel()
-        self._lines.add(line)
-        line.closed.add_done_callback(lambda _: self._lines.discard(line))
+        line = cast(HttpConnection, handle.protocol)
+        line.handle = handle
         return line
-
-    async def _opened_line(self) -> HttpConnection:
-        if self._is_closed:
-            raise OSError("the transport was closed")
-        loop, infos = asyncio.get_running_loop(), await self._addresses.take()
-        context = await self.transport.trust.context() if self.url.scheme == "https" else None
-        return await opened(lambda: HttpConnection(loop), infos, context, self.url.raw_host or "")
 
     def give_back(self, line: HttpConnection) -> None:
         """Keeps a connection for the next call, the first that waits, unless it must be closed."""
         transport, line.since = self.transport, time.monotonic()
-        if line.should_close or self._is_closed:
+        if line.should_close or self._connector.closed:
             self.close(line)
             return
         if not transport.room and transport.waiting and next(iter(transport.waiting)) is not self:
@@ -250,23 +255,16 @@ class Pool:
 
     def close(self, line: HttpConnection) -> None:
         """Closes a connection, whose room is free then."""
-        line.close()
+        assert line.handle is not None
+        line.handle.close()
         self.transport.free_room()
 
     async def end(self) -> None:
-        """Closes all connections, at once. Who waits hears that nothing was sent, who is in the middle that the
-        connection closed."""
-        self._is_closed = True
+        """Closes what nobody uses. Who waits hears that nothing was sent."""
         while self._waiting:
             self._first().failed(NeverSent("the transport was closed"))
         for task in self._opening:
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
-        await self._addresses.close()
-        lines = tuple(self._lines)
-        for line in lines:
-            if line.transport is not None:
-                line.transport.abort()
-        await asyncio.gather(*(line.closed for line in lines))
-        while self.idle:
+        while self.idle:  # one that has just been opened among them
             self.close(self.idle.popleft())

@@ -128,7 +128,7 @@ def loaded(tmp_path: Path, heavy: list[str], *words: str) -> str:
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "sim"])
 def test_help_loads_nothing_heavy(tmp_path: Path, verb: str) -> None:
     # Options are the fields of structs, so msgspec is loaded.
-    heavy = ["httptools", "numpy", "rich", "lmdb", "uvloop", "yaml", "orjson"]
+    heavy = ["aiohttp", "numpy", "rich", "lmdb", "uvloop", "yaml", "orjson"]
     assert loaded(tmp_path, heavy, verb, "--help") == "[]"
 
 
@@ -142,7 +142,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path, verb: str) -> None:
     ],
 )
 def test_what_sends_nothing_loads_neither_what_sends_nor_what_scores(tmp_path: Path, words: tuple[str, ...]) -> None:
-    senders = ["aiohappyeyeballs", "aiolimiter", "google.auth", "uvloop"]
+    senders = ["aiohttp", "aiohappyeyeballs", "aiolimiter", "google.auth", "uvloop"]
     readers = ["charset_normalizer", "lxml", "pebble", "protego", "pypdfium2", "trafilatura"]
     ours = ["wiring.engine", "wiring.routing", "providers.transport.transport", "providers.pages.endpoint"]
     heavy = [*senders, *readers, "rich", "yaml", *(f"millstream.{name}" for name in ours)]
@@ -170,7 +170,7 @@ def test_a_finished_run_that_is_asked_again_loads_nothing_that_connects(
         "millstream.providers.transport.transport",
         "millstream.metrics.millstone.scores",
     ]
-    assert loaded(tmp_path, ["httptools", "uvloop", *ours], *words) == f"['{ours[-1]}']"
+    assert loaded(tmp_path, ["aiohttp", "uvloop", *ours], *words) == f"['{ours[-1]}']"
     assert provider.calls() == before
 
 

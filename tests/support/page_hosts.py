@@ -10,8 +10,8 @@ from raw_server import Visit
 
 from millstream.engine.call import Call, Failure, Outcome, PageResponse, Reply
 from millstream.engine.endpoint import EncodeError, SendError, send
+from millstream.providers.pages.connections import AddressInfo
 from millstream.providers.pages.endpoint import PageEndpoint
-from millstream.providers.transport.opening import AddressInfo
 
 PAGE = (
     "<html><head><title>A title</title></head><body><nav>menu</nav><article><h1>Heading</h1>"

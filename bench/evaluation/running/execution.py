@@ -43,7 +43,7 @@ from .served import compared_names, stated_in
 if TYPE_CHECKING:
     from ....wiring.engine import Engine
 
-_PACKAGES = ("aiohappyeyeballs", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
+_PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
 
 
 class RunResult(Struct, kw_only=True):

@@ -19,11 +19,10 @@ from raw_server import RawServer, Visit
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault
 from millstream.engine.key import key_of
-from millstream.providers.pages.connections import PageConnection, PageConnections
+from millstream.providers.pages.connections import AddressInfo, PageConnection, PageConnections
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, POLICY, WITHIN_S, PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
 from millstream.providers.pages.hop import USER_AGENT
-from millstream.providers.transport.opening import AddressInfo
 
 
 def fault_of(data: bytes) -> Fault:

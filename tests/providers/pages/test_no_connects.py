@@ -14,12 +14,11 @@ from torture import record
 
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Request, SendError, send
-from millstream.providers.pages.connections import PageConnections
+from millstream.providers.pages.connections import AddressInfo, PageConnections
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.extraction import Extraction
 from millstream.providers.pages.guard import Guard, parse_allowed
 from millstream.providers.pages.reader import PageReader
-from millstream.providers.transport.opening import AddressInfo
 
 # The program's own workers.
 pytestmark = pytest.mark.process

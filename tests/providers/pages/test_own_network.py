@@ -15,10 +15,9 @@ from page_hops import attempt
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import LocalFault
-from millstream.providers.pages.connections import PageConnections, require_authorities
+from millstream.providers.pages.connections import AddressInfo, PageConnections, require_authorities
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.guard import Guard
-from millstream.providers.transport.opening import AddressInfo
 
 UNREACHABLE = OSError(errno.ENETUNREACH, "Network is unreachable")
 NO_ANSWER = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")

@@ -201,7 +201,7 @@ def test_a_full_disk_leaves_no_piece_of_a_file(cli: CommandLine, tmp_path: Path)
 
 
 def test_importing_neither_loads_the_parser_of_pages_nor_a_client(tmp_path: Path) -> None:
-    heavy = ("trafilatura", "lxml", "httptools", "lmdb")
+    heavy = ("trafilatura", "lxml", "aiohttp", "lmdb")
     probe = (
         "import sys; from millstream.interfaces.cli.command import main; code = main(sys.argv[1:]); "
         f"print(code, sorted(set(sys.modules) & set({heavy})), file=sys.stderr)"
