@@ -284,15 +284,15 @@ class Ledger:
     def move(self, counted_at: float, now: float, tokens: Tokens) -> float:
         """Counts a send, counted less than a minute ago, from `now` on: its request is written only now. Returns under
         which time it is counted."""
-        old, send = int(counted_at / TICK_S), (1, tokens.input, tokens.output, tokens.total)
+        old = int(counted_at / TICK_S)
         if old == int(now / TICK_S):
             return now
-        less = tuple([-amount for amount in send])
-        self._owed.append((old, less[:_COUNTED], less))
-        if self.take(now, tokens)[0] > 0:
-            # It was granted, so it goes all the same.
-            with self._locked() as words:
-                self._correct(words, self._catch_up(words, now), old, send[:_COUNTED], send)
+        with self._locked() as words:
+            new = self._catch_up(words, now)
+            for kind, amount in enumerate((1, tokens.input, tokens.output)):
+                _count(words, new, kind, amount)
+                if old >= words[_TAIL]:
+                    _count(words, old, kind, -amount)
         return now
 
     def settle(self, counted_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:

