@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import aiohttp
 import orjson
 import uvloop
 
@@ -43,8 +44,6 @@ def calls_of(count: int) -> Iterator[Call]:
 
 async def bare(url: str, count: int, in_flight: int) -> dict[str, float]:
     """Sends the calls with as little code as these libraries allow."""
-    import aiohttp  # here, since it takes 0.2 s and the engine doesn't import it
-
     waiting = prompts(count)
 
     async def work(session: aiohttp.ClientSession) -> None:

@@ -241,7 +241,8 @@ def _named_positions(body: str) -> _Positions | None:
     """Returns the statements that the body calls the position in favor and the position against; None if it doesn't
     name both."""
     folded = body.casefold()
-    if "favo" not in folded or "nst" not in folded:  # faster than the searches below
+    # Faster than the searches below, which also take letters for i that `casefold` leaves.
+    if "favo" not in folded or "nst" not in folded:
         return None
     texts: dict[str, str] = {}
     matches = list(_NAMED_AFTER.finditer(body))

@@ -124,9 +124,8 @@ class Traces:
         return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
 
     def add(self, line: bytes) -> bool:
-        """Adds a line; returns False if it records a failure
-        and no turn. If a turn occurs twice the first is kept, and the other is listed in `repeated`. Raises
-        ValueError for an invalid turn."""
+        """Adds a line; returns False if it records a failure and no turn. If a turn occurs twice the first is kept, and
+        the other is listed in `repeated`. Raises ValueError for an invalid turn."""
         try:
             record = self._decode(line)
         except (msgspec.MsgspecError, UnicodeError) as error:

@@ -21,14 +21,19 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 HALF = ("records-1.jsonl", "scores-1.json", "manifest-1.json", "records.jsonl")
 
 
-def test_what_a_killed_rescoring_left_is_a_mistake_and_is_put_back_by_the_next(
-    cli: CommandLine, provider: Provider, tmp_path: Path
-) -> None:
+def made_run(cli: CommandLine, provider: Provider, tmp_path: Path) -> Path:
+    """Makes a run with the task of mine.py; other.py has another scorer."""
     (tmp_path / "mine.py").write_text(TASK)
     (tmp_path / "other.py").write_text(TASK.replace("1.0", "0.25"))
     where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
     assert cli("run", "mine.py", "--model", "sim/open", *where, "--out", "run").code == 0
-    run, whole, half = (tmp_path / name for name in ("run", "whole", "half"))
+    return tmp_path / "run"
+
+
+def test_what_a_killed_rescoring_left_is_a_mistake_and_is_put_back_by_the_next(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    run, whole, half = made_run(cli, provider, tmp_path), tmp_path / "whole", tmp_path / "half"
     shutil.copytree(run, whole)
     assert cli("rescore", "whole", "--task", "other.py", "--no-report").code == 0
     shutil.copytree(run, half)
@@ -56,11 +61,7 @@ def test_what_a_killed_rescoring_left_is_a_mistake_and_is_put_back_by_the_next(
 def test_scores_that_a_killed_rescoring_kept_are_not_written_over(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.py").write_text(TASK)
-    (tmp_path / "other.py").write_text(TASK.replace("1.0", "0.25"))
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
-    assert cli("run", "mine.py", "--model", "sim/open", *where, "--out", "run").code == 0
-    run = tmp_path / "run"
+    run = made_run(cli, provider, tmp_path)
     # The run went on after the kill: its manifest is another.
     (run / "manifest-1.json").write_text("{}")
     (run / "records-1.jsonl").write_text("kept\n")
@@ -73,12 +74,9 @@ def test_scores_that_a_killed_rescoring_kept_are_not_written_over(
 def test_a_disk_that_fills_up_while_records_are_written_leaves_the_scores_of_before(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.py").write_text(TASK)
-    (tmp_path / "other.py").write_text(TASK.replace("1.0", "0.25"))
-    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
-    assert cli("run", "mine.py", "--model", "sim/open", *where, "--out", "run").code == 0
+    made = made_run(cli, provider, tmp_path)
     with small_disk(tmp_path / "disk", 1 << 20) as disk:
-        run = Path(shutil.copytree(tmp_path / "run", disk / "run"))
+        run = Path(shutil.copytree(made, disk / "run"))
         before = (run / "scores.json").read_bytes()
         kept = (run / name for name in ("records.jsonl", "scores.json", "manifest.json"))
         pages = sum(-(-each.stat().st_size // PAGE) for each in kept)
