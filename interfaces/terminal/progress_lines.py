@@ -16,6 +16,7 @@ from .run_progress import LaneView, RunView
 
 LANES_SHOWN = 8
 _WAITS_SHOWN = 3
+_TROUBLE_MAX = 200
 # The reasons for waiting in words that say what could be changed.
 _WORDS = {
     "requests": "the quota of requests",
@@ -46,6 +47,7 @@ def plain_line(view: RunView) -> str:
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
         *_found(view),
         *_troubles(view),
+        *_away(view),
     ]
     return " | ".join(parts)
 
@@ -93,6 +95,8 @@ def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[Pa
     if not is_last:
         lines += packed([TextPiece(text, "faint") for text in _found(view)], width)
     lines += packed([TextPiece(text, "bad") for text in _troubles(view)], width)
+    if not is_last:
+        lines += packed([TextPiece(text, "bad") for text in _away(view)], width)
     if len(view.lanes) > 1:
         lines += _lane_lines(view.lanes, width)
     return lines
@@ -164,6 +168,11 @@ def _troubles(view: RunView) -> list[str]:
         elif lane.lost:
             troubles.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
     return troubles
+
+
+def _away(view: RunView) -> list[str]:
+    """Returns what is told by servers that are away, once where several lanes have one server."""
+    return list(dict.fromkeys(printable(cut(lane.trouble, _TROUBLE_MAX)) for lane in view.lanes if lane.trouble))
 
 
 def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[PaintedLine]:
