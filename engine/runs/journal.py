@@ -13,11 +13,12 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ..fault import DamagedJournal, LocalFault
-from ..folder_file import LINE_MAX, lines_in, open_regular, open_to_append, open_to_read, write_whole
+from ..folder_file import LINE_MAX, line_blocks, open_regular, open_to_append, open_to_read, write_whole
 from ..spare_room import SpareRoom
 
 FSYNC_EVERY_S = 0.25
@@ -35,14 +36,23 @@ def sealed(row: bytes) -> bytes:
     return b"%b%b%d}\n" % (body, _SEAL, zlib.crc32(body))
 
 
+def damaged_places(lines: Iterable[bytes], *, must_be_sealed: bool) -> list[int]:
+    """Returns the places, from 0, of the lines (without their newlines) that don't match the CRC at their end. A line
+    without a CRC counts as damaged if `must_be_sealed`, else as intact."""
+    crc32, damaged = zlib.crc32, list[int]()
+    for at, line in enumerate(lines):
+        body, seal, end = line.rpartition(_SEAL)
+        if end == b"%d}" % crc32(body) and seal:
+            continue
+        is_sealed = seal and len(end) <= _END_MAX and end.endswith(b"}") and end[:-1].isdigit()
+        if is_sealed or must_be_sealed:
+            damaged.append(at)
+    return damaged
+
+
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
-    """Returns whether a line (without its newline) matches the CRC at its end. A line without a CRC counts as damaged
-    if `must_be_sealed`, else as intact."""
-    body, seal, end = line.rpartition(_SEAL)
-    if seal and end == b"%d}" % zlib.crc32(body):
-        return True
-    is_sealed = seal and len(end) <= _END_MAX and end.endswith(b"}") and end[:-1].isdigit()
-    return not (is_sealed or must_be_sealed)
+    """Returns whether a line is not damaged, as `damaged_places` tells it."""
+    return not damaged_places((line,), must_be_sealed=must_be_sealed)
 
 
 class Journal:
@@ -85,22 +95,30 @@ class Journal:
         return self.path.stat().st_size < self._read_to
 
     def read_on(self) -> Iterator[bytes]:
-        """Yields the lines that it has not yielded before, of which there are `lines_read`, as `read` does."""
-        for line in self.read(self._read_to, self.lines_read):
-            self._read_to += len(line) + 1
-            self.lines_read += 1
-            yield line
+        """Yields the lines that it has not yielded before, as `read` does. `lines_read` counts them by blocks, before
+        the lines of a block are yielded."""
+        return chain.from_iterable(self._unread())
 
-    def read(self, begin: int = 0, before: int = 0) -> Iterator[bytes]:
-        """Yields every line so far without its newline; `begin` and `before` as in `lines_in`. Raises DamagedJournal at
-        the first damaged one."""
-        for number, line in enumerate(read_lines(self.path, begin, before), before + 1):
-            if not is_intact(line, must_be_sealed=True):
+    def _unread(self) -> Iterator[list[bytes]]:
+        for lines in self._intact(self._read_to, self.lines_read):
+            self._read_to += sum(map(len, lines)) + len(lines)
+            self.lines_read += len(lines)
+            yield lines
+
+    def read(self) -> Iterator[bytes]:
+        """Yields every line so far without its newline. Raises DamagedJournal at the first damaged one."""
+        return chain.from_iterable(self._intact())
+
+    def _intact(self, begin: int = 0, before: int = 0) -> Iterator[list[bytes]]:
+        for lines in read_blocks(self.path, begin, before):
+            if damaged := damaged_places(lines, must_be_sealed=True):
+                yield lines[: damaged[0]]
                 raise DamagedJournal(
-                    f"{self.path} line {number} is damaged: resume with --set-aside-damaged to move bad lines "
-                    f"away and ask for them again"
+                    f"{self.path} line {before + damaged[0] + 1} is damaged: resume with --set-aside-damaged to move "
+                    f"bad lines away and ask for them again"
                 )
-            yield line
+            yield lines
+            before += len(lines)
 
     def append(self, row: bytes) -> None:
         """Adds one row to those that `flush` writes."""
@@ -185,14 +203,20 @@ def append_at_once(path: Path, rows: Sequence[bytes]) -> None:
         raise LocalFault(f"{path} can't be written ({error.strerror}): make room there; nothing was added") from error
 
 
-def read_lines(path: Path, begin: int = 0, before: int = 0) -> Iterator[bytes]:
-    """Yields each complete line of a file, without its newline and unchecked; `begin` and `before` as in `lines_in`. A
-    last line without a newline is left out; a missing file has no lines."""
+def read_blocks(path: Path, begin: int = 0, before: int = 0) -> Iterator[list[bytes]]:
+    """Yields the complete lines of a file in blocks, without their newlines and unchecked; `begin` and `before` as in
+    `line_blocks`. A last line without a newline is left out; a missing file has no lines."""
     if not path.exists():
         return
-    for line in lines_in(path, begin, before):
-        if line.endswith(b"\n"):
-            yield line[:-1]
+    for lines in line_blocks(path, begin, before):
+        if not lines[-1].endswith(b"\n"):
+            return
+        yield [line[:-1] for line in lines]
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yields each complete line of a file, as `read_blocks` does."""
+    return chain.from_iterable(read_blocks(path))
 
 
 def torn_tail(path: Path, mended_by: str = "start") -> list[str]:
@@ -256,9 +280,8 @@ def lines_with_holes(path: Path) -> frozenset[int]:
 
 def set_damaged_aside(path: Path) -> None:
     """Moves every damaged line to a file beside the journal; the rest stays in its order."""
-    lines = enumerate(read_lines(path), 1)
-    bad = frozenset(number for number, line in lines if not is_intact(line, must_be_sealed=True))
-    _move_lines(path, bad, ".damaged")
+    places = damaged_places(read_lines(path), must_be_sealed=True)
+    _move_lines(path, frozenset(place + 1 for place in places), ".damaged")
 
 
 def _move_lines(path: Path, numbers: frozenset[int], suffix: str) -> None:

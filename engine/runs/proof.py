@@ -17,7 +17,7 @@ from ...format import command_text
 from ..call import Usage
 from ..fault import LocalFault
 from ..folder_file import read_whole
-from .journal import is_intact, read_lines, torn_tail
+from .journal import damaged_places, read_blocks, torn_tail
 from .run_folder import FAILURES, MANIFEST, RECORDS, manifest_hash, specification_hash
 
 WRONGS_KEPT = 1_000
@@ -115,17 +115,20 @@ def whole_lines(
     """Yields each line of a file, with its place in words (lines from 1). One that is damaged, or that is no `what`, is
     added to the proof and yielded as None; so is a torn last line, but it is not yielded. `mended_by`: what sets that
     one aside."""
-    decode, name = msgspec.json.Decoder(kind).decode, path.name
-    for number, data in enumerate(read_lines(path), 1):
-        here, line = f"{name} line {number}", None
-        if not is_intact(data, must_be_sealed=True):
-            proof.add(f"{here}: damaged: its checksum is missing or wrong")
-        else:
-            try:
-                line = decode(data)
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                proof.add(f"{here}: no {what}: {error}")
-        yield here, line
+    decode, name, before = msgspec.json.Decoder(kind).decode, path.name, 0
+    for lines in read_blocks(path):
+        damaged = damaged_places(lines, must_be_sealed=True)
+        for at, data in enumerate(lines):
+            here, line = f"{name} line {before + at + 1}", None
+            if at in damaged:
+                proof.add(f"{here}: damaged: its checksum is missing or wrong")
+            else:
+                try:
+                    line = decode(data)
+                except (msgspec.MsgspecError, UnicodeError) as error:
+                    proof.add(f"{here}: no {what}: {error}")
+            yield here, line
+        before += len(lines)
     proof.torn += torn_tail(path, mended_by)
 
 

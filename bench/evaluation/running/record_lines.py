@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import accumulate, chain
 from pathlib import Path
 
 from ....engine.fault import DamagedJournal
-from ....engine.folder_file import lines_in
+from ....engine.folder_file import line_blocks
 from ....engine.remarks import remark
-from ....engine.runs.journal import is_intact
+from ....engine.runs.journal import damaged_places
 from ....format import command_text
 
 
@@ -20,25 +21,38 @@ def record_lines(path: Path, within: int | None = None, *, is_quiet: bool = Fals
     """Yields every line without its newline. A last line that a kill cut is skipped with a remark, without one if
     `is_quiet`. `within`: yields only lines that begin before this offset. Raises DamagedJournal for a damaged line, and
     for a file that is not there."""
+    return chain.from_iterable(_record_blocks(path, within, is_quiet=is_quiet))
+
+
+def _record_blocks(path: Path, within: int | None, *, is_quiet: bool) -> Iterator[list[bytes]]:
     if not path.exists():
         raise DamagedJournal(f"{path} is not there: bring it back, or run the benchmark again in another folder")
-    place = 0
-    for number, line in enumerate(lines_in(path), 1):
-        if within is not None and place >= within:
+    place = before = 0
+    for lines in line_blocks(path):
+        if within is not None:
+            begins = accumulate(map(len, lines), initial=place)
+            lines = [line for line, begin in zip(lines, begins, strict=False) if begin < within]
+            place += sum(map(len, lines))
+        if not lines or (not lines[-1].endswith(b"\n") and _is_torn(lines[-1], path, before + 1, is_quiet=is_quiet)):
             return
-        place += len(line)
-        if not line.endswith(b"\n"):
-            try:
-                # Not by orjson, which refuses lone surrogates: a whole line may hold such an escape.
-                json.loads(line)
-            except ValueError:
-                if not is_quiet:
-                    remark(f"{path} line {number} is torn, as a kill leaves it: left out")
-                return
-        line = line.removesuffix(b"\n")
-        if not is_intact(line, must_be_sealed=False):
+        lines = [line.removesuffix(b"\n") for line in lines]
+        if damaged := damaged_places(lines, must_be_sealed=False):
+            yield lines[: damaged[0]]
             raise DamagedJournal(
-                f"{path} line {number} is damaged: `{command_text('resume', '--set-aside-damaged', path.parent)}` "
-                f"asks for such lines again"
+                f"{path} line {before + damaged[0] + 1} is damaged: "
+                f"`{command_text('resume', '--set-aside-damaged', path.parent)}` asks for such lines again"
             )
-        yield line
+        yield lines
+        before += len(lines)
+
+
+def _is_torn(line: bytes, path: Path, number: int, *, is_quiet: bool) -> bool:
+    """Returns whether a last line without a newline is cut off, and says so."""
+    try:
+        # Not by orjson, which refuses lone surrogates: a whole line may hold such an escape.
+        json.loads(line)
+    except ValueError:
+        if not is_quiet:
+            remark(f"{path} line {number} is torn, as a kill leaves it: left out")
+        return True
+    return False
