@@ -51,8 +51,9 @@ def in_script(value: Any) -> str:
 
 def packed(value: Any) -> str:
     """Returns data for a page's scripts as one text that can stand in it: JSON, compressed, in base64. The same value
-    gives the same text."""
-    return base64.b64encode(gzip.compress(msgspec.json.encode(value), compresslevel=6, mtime=0)).decode("ascii")
+    gives the same text. Bytes are JSON already."""
+    encoded = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    return base64.b64encode(gzip.compress(encoded, compresslevel=6, mtime=0)).decode("ascii")
 
 
 def in_cell(text: str) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs
 import orjson
 from msgspec import structs
 
+from ...bench.evaluation.door.registry import benchmarks
 from ...configuration.errors import exit_code_of
 from ...engine.runs.live import steer
 from ...providers.llm.serve_dialect import Problem, RequestRefusal
@@ -114,7 +115,13 @@ class ViewServer:
         port = self._server.port
         origins = frozenset(f"http://{name}:{port}" for name in (HOST, "localhost"))
         self._rules = structs.replace(self._rules, port=port, origins=origins)
+        # While a browser opens the page: its modules take some tenths of a second.
+        self._loading = asyncio.create_task(self._load())
         return self
+
+    async def _load(self) -> None:
+        async with self._reading:
+            await asyncio.to_thread(benchmarks)
 
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
@@ -210,7 +217,7 @@ class ViewServer:
 
 
 def _json(value: Any, status: int = 200) -> HttpResponse:
-    return HttpResponse(status, _JSON, orjson.dumps(value, default=list))
+    return HttpResponse(status, _JSON, value if isinstance(value, bytes) else orjson.dumps(value, default=list))
 
 
 def _failed(error: BaseException) -> HttpResponse:

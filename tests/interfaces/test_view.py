@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from command_line import Provider, finish, start
 from load_files import swept
+from packed_items import whole_columns
 from viewed_runs import HOSTILE, made_run, record, until, viewing
 
 from millstream.bench.evaluation.page.kept_items import LINES_LEAST
@@ -223,13 +224,13 @@ def test_final_scores_are_those_of_the_models_that_answered(tmp_path: Path) -> N
 def test_items_are_read_on_and_are_those_of_the_report(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", 3)
     tables, path = ItemTables(tmp_path / "cache"), folder / "records.jsonl"
-    assert tables.columns({"run": folder})["items"] == ["0", "1", "2"]
+    assert whole_columns(tables.columns({"run": folder}))["items"] == ["0", "1", "2"]
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.write(b"x" * (size - 1))
         file.seek(size)
         file.write(sealed(record(3, 0.25)))
-    columns = tables.columns({"run": folder})
+    columns = whole_columns(tables.columns({"run": folder}))
     assert columns["items"] == ["0", "1", "2", "3"] and columns["cells"]["score"] == [[1.0, 1.0, 1.0, 0.25]]
     details = tables.details({"run": folder}, "3")
     assert details is not None and details["models"][0]["answers"][0]["score"] == 0.25
@@ -248,13 +249,18 @@ def test_another_server_need_not_read_a_large_run_again(tmp_path: Path) -> None:
     size, mark = (path := folder / "records.jsonl").stat().st_size, json.loads(path.read_bytes().split(b"\n")[0])
     path.write_bytes(path.read_bytes().replace(b'"score": 1.0', b'"score": 0.5'))
     assert mark["score"] == 1.0 and path.stat().st_size == size
-    assert set(ItemTables(tmp_path / "cache", 60.0).columns({"run": folder})["cells"]["score"][0]) == {0.5}
+    assert set(whole_columns(ItemTables(tmp_path / "cache", 60.0).columns({"run": folder}))["cells"]["score"][0]) == {
+        0.5
+    }
 
 
 def test_a_request_reads_for_a_short_time_and_says_which_share_its_table_is_of(tmp_path: Path) -> None:
     run = {"run": made_run(tmp_path / "run", 2_000)}
-    tables, whole = ItemTables(tmp_path / "cache", 0.0), ItemTables(tmp_path / "cache", 60.0).columns(run)
-    first = tables.columns(run)
+    tables, whole = (
+        ItemTables(tmp_path / "cache", 0.0),
+        whole_columns(ItemTables(tmp_path / "cache", 60.0).columns(run)),
+    )
+    first = whole_columns(tables.columns(run))
     assert 0 < len(first["items"]) < 500 and 0 < first["share"] < 0.3
     assert tables.details(run, "1999") is None
     opened = tables.details(run, "0")
@@ -263,7 +269,7 @@ def test_a_request_reads_for_a_short_time_and_says_which_share_its_table_is_of(t
     while shares[-1] < 1:
         shares.append(tables.share(run))
     assert shares == sorted(set(shares)) and len(shares) > 2
-    assert tables.columns(run) == whole and whole["share"] == 1
+    assert whole_columns(tables.columns(run)) == whole and whole["share"] == 1
 
 
 def test_of_many_records_the_scores_of_the_first_stand_there_with_their_share(tmp_path: Path) -> None:
@@ -282,26 +288,26 @@ def test_items_that_were_read_while_a_run_went_on_get_the_names_of_those_that_an
     tables, names = ItemTables(tmp_path / "cache"), []
     with RunFolder(folder, json.loads((folder / "manifest.json").read_text())["specification"]) as run:
         run.records.append(json.dumps(line).encode())
-        names.append(tables.columns({"run": folder})["models"][0]["name"])
+        names.append(whole_columns(tables.columns({"run": folder}))["models"][0]["name"])
         counts = [{"model": "openai/gpt-6-luna", "temperature": None, "ok": 1, "served": {"gpt-6.2-sol": 1}}]
         run.write_manifest(ended="now", counts=counts, answers_as={"openai/gpt-6-luna": "openai/gpt-6-luna"})
-    names.append(tables.columns({"run": folder})["models"][0]["name"])
+    names.append(whole_columns(tables.columns({"run": folder}))["models"][0]["name"])
     assert names == ["openai/gpt-6-luna", "openai/gpt-6-luna (gpt-6.2-sol)"]
 
 
 def test_records_that_were_replaced_are_read_anew(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", 2)
     tables, path = ItemTables(tmp_path / "cache"), folder / "records.jsonl"
-    assert tables.columns({"run": folder})["cells"]["score"] == [[1.0, 1.0]]
+    assert whole_columns(tables.columns({"run": folder}))["cells"]["score"] == [[1.0, 1.0]]
     write_whole(path, path.read_bytes().replace(b'"score": 1.0', b'"score": 0.5'))
-    assert tables.columns({"run": folder})["cells"]["score"] == [[0.5, 0.5]]
+    assert whole_columns(tables.columns({"run": folder}))["cells"]["score"] == [[0.5, 0.5]]
 
 
 def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
     runs = {name: made_run(tmp_path / name, 2) for name in ("a", "b")}
     with (runs["b"] / "records.jsonl").open("ab") as file:
         file.write(sealed(record(2, 0.0)))
-    columns = ItemTables(tmp_path / "cache").columns(runs)
+    columns = whole_columns(ItemTables(tmp_path / "cache").columns(runs))
     assert [model["name"] for model in columns["models"]] == ["a: lab/one", "b: lab/one"]
     assert columns["cells"]["answers"] == [[1, 1, 0], [1, 1, 1]]
 
@@ -309,9 +315,9 @@ def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
 def test_runs_without_a_common_item_say_so(tmp_path: Path) -> None:
     runs = {name: made_run(tmp_path / name, 0) for name in ("a", "b")}
     for at, folder in enumerate(runs.values()):
-        assert ItemTables(tmp_path / "cache").columns(runs)["notes"] == []
+        assert whole_columns(ItemTables(tmp_path / "cache").columns(runs))["notes"] == []
         (folder / "records.jsonl").write_bytes(sealed(record(at)))
-    [note] = ItemTables(tmp_path / "cache").columns(runs)["notes"]
+    [note] = whole_columns(ItemTables(tmp_path / "cache").columns(runs))["notes"]
     assert "no item in common" in note
 
 

@@ -42,11 +42,11 @@ def rank_of(benchmark: ItemBenchmark[Any]) -> tuple[int, str]:
     return (BUILT_IN.index(name) if name in BUILT_IN else len(BUILT_IN)), name
 
 
-def benchmark_of(folder: Path) -> ItemBenchmark[Any]:
-    """Returns the benchmark of a folder of records, from its manifest, else from its first record. Raises UsageError if
-    there are no records, or those of an unknown benchmark."""
-    if (folder / MANIFEST).exists():
-        name = str(read_manifest(folder)["specification"].get("benchmark"))
+def benchmark_of(folder: Path, manifest: Mapping[str, Any] | None = None) -> ItemBenchmark[Any]:
+    """Returns the benchmark of a folder of records, from its manifest (read if it is not given), else from its first
+    record. Raises UsageError if there are no records, or those of an unknown benchmark."""
+    if manifest is not None or (folder / MANIFEST).exists():
+        name = str((manifest or read_manifest(folder))["specification"].get("benchmark"))
         if find(name) is None:
             names = listed(list(declarations()), "or")
             raise UsageError(f"{folder / MANIFEST}: expected a run of {names}, got one of {name}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from string import ascii_lowercase, digits
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,3 +65,15 @@ def differs(
     _, agree = commonest(cells, np.where(has_score[cells], value + 1, labels), size)
     has_others: NDArray[np.bool_] = agree < np.bincount(cells, minlength=size)
     return has_others
+
+
+def listed(values: NDArray[Any], kept: Sequence[int] | None = None, digits: int = 0) -> list[NDArray[Any]]:
+    """Returns the rows of a table of numbers, rounded, those at the places `kept` alone; of a row of equal numbers the
+    first."""
+    rows = []
+    for whole in values:
+        row = whole if kept is None else whole[kept]
+        row = row.round(digits) if row.dtype == np.float64 else row
+        is_constant = len(row) and (np.isnan(row).all() if row[0] != row[0] else (row == row[0]).all())
+        rows.append(row[:1] if is_constant else row)
+    return rows

@@ -35,10 +35,10 @@ def item_section(matrix: Matrix, name: str) -> ItemSection:
     """Returns the section on the items of these runs. `name` is the beginning of its elements' ids."""
     order = _order(matrix)
     kept = sorted(order[: max(1, _CELLS // max(1, len(matrix.models)))])
-    columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))))
     texts = dict(_texts(matrix, order))
     first = "those where models differ most" if len(matrix.models) > 1 else "those of the highest and the lowest scores"
-    columns["notes"] = list(_notes(len(matrix.items), len(kept), len(texts), first))
+    notes = list(_notes(len(matrix.items), len(kept), len(texts), first))
+    columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))), notes=notes)
     identity = f"{name}-matrix"
     return ItemSection(
         body=f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'

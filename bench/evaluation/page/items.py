@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from ....engine.fault import LocalFault
@@ -26,7 +27,7 @@ from ..door.item_reader import BEGINNING, ItemReader, brief, text_of
 from ..door.kept_images import IMAGES, KeptImage
 from ..door.served_rows import ONE_ROW_EACH, ServedRows
 from ..running.journals import RecordError, decoded
-from .cell_figures import commonest, differs, means, paths, sums
+from .cell_figures import commonest, differs, listed, means, paths, sums
 
 # Answers whose beginnings stand for a label: more would make the page large.
 _LABELS_MOST = 20_000
@@ -115,7 +116,7 @@ class RunItems:
         tokens = None if line.usage is None else line.usage.both
         label = reader.label(line)
         if not label and len(self.labels) < _LABELS_MOST:
-            label = visible(brief(text, BEGINNING))
+            label = text if text in self.labels else visible(brief(text, BEGINNING))
         status = _CUT if line.truncated and line.status == _OK else line.status
         pair = self._pairs.get(key := (line.model, line.temperature, line.effort))
         if pair is None:
@@ -128,7 +129,8 @@ class RunItems:
         self._places.append(place)
         if reader.answers_are == "turn":
             self.turns.append(reader.number(line) or 0)
-        self._parts.extend(_NAN if each is None else each for each in (score, line.cost, tokens))
+        for part in (score, line.cost, tokens):
+            self._parts.append(_NAN if part is None else part)
 
     def _begin(self, name: str, line: Any) -> int:
         """Notes an item of which this is the first line, and returns its number."""
@@ -183,9 +185,9 @@ class RunItems:
                     raise RecordError(f"{path} changed while it was read: ask again once its run has ended") from error
 
 
-class Matrix:
-    """The cells of several runs: the means of each model's answers to each item. `names` has the name of each run where
-    there are several, for the names of their models."""
+class SharedItems:
+    """The items and models of several runs. `names` has the name of each run where there are several, for the names of
+    their models."""
 
     def __init__(self, runs: Sequence[RunItems], names: Mapping[Path, str]) -> None:
         self.runs = runs
@@ -196,11 +198,52 @@ class Matrix:
         self.items = {name: at for at, name in enumerate(in_data | there)}
         self.is_in_order = bool(there) and len(in_data) == len(there)
         self.models = [(run, pair) for run in runs for pair in run.pairs]
+
+    def words(self, name: str) -> tuple[str, str]:
+        """Returns the title and the group of an item; empty where no run has one."""
+        numbered = zip(self.runs, self._numbers, strict=True)
+        places = [(run, numbers[name]) for run, numbers in numbered if name in numbers]
+        titles = (run.titles[at] for run, at in places if run.titles[at])
+        return next(titles, ""), next((run.groups[at] for run, at in places if run.groups[at]), "")
+
+    def details(self, name: str, longest: int = 200_000) -> dict[str, Any]:
+        """Returns the object that the page shows of one item: what was asked, the right answer, and each model's
+        answers. A longer text is cut at `longest` characters."""
+        answers: list[dict[str, Any]] = []
+        row: Mapping[str, Any] = {}
+        expected, at = "", 0
+        for run, numbers in zip(self.runs, self._numbers, strict=True):
+            of_pair: dict[Pair, list[Any]] = {}
+            for record in run.records_of(numbers[name]) if name in numbers else ():
+                row = row or {column: text_of(value) for column, value in run.reader.row(record).items()}
+                expected = expected or run.reader.expected(run.reader.row(record))
+                of_pair.setdefault(record.pair, []).append(record)
+            for pair, records in of_pair.items():
+                each_answer = run.reader.answers(records)
+                each_answer.sort(key=lambda answer: (answer["variant"], answer["number"] or 0))
+                answers.append({"model": at + run.pairs[pair], "answers": each_answer})
+            at += len(run.pairs)
+        is_talk = any(run.reader.answers_are == "turn" for run in self.runs)
+        prompts: dict[str, list[dict[str, Any]]] = {}
+        for answer in (answer for each in answers if not is_talk for answer in each["answers"]):
+            # What all were asked stands there once, for each variant.
+            if answer["prompt"] and answer["prompt"] == prompts.setdefault(answer["variant"], answer["prompt"]):
+                answer["prompt"] = []
+        by_variant = [{"variant": name, "messages": prompts[name]} for name in sorted(prompts)]
+        whole = {"item": name, "prompts": by_variant, "expected": expected, "row": row, "models": answers}
+        images = {text: url for run in self.runs for text, url in run.images.items()}
+        return {key: _shown(value, longest, images) if key != "item" else value for key, value in whole.items()}
+
+
+class Matrix(SharedItems):
+    """The cells of several runs: the means of each model's answers to each item."""
+
+    def __init__(self, runs: Sequence[RunItems], names: Mapping[Path, str]) -> None:
+        super().__init__(runs, names)
         shape, size = (len(self.models), len(self.items)), len(self.models) * len(self.items)
         self._labels = {name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.labels))}
-        self._statuses = {
-            name: at for at, name in enumerate(dict.fromkeys(name for run in runs for name in run.statuses))
-        }
+        statuses = dict.fromkeys(name for run in runs for name in run.statuses)
+        self._statuses = {name: at for at, name in enumerate(statuses)}
         columns, begin = [], 0
         for run, numbers in zip(runs, self._numbers, strict=True):
             item, pair, own_label, own_status, chars = run.whole().T
@@ -245,25 +288,18 @@ class Matrix:
         where = self.names.get(run.path, "")
         return visible(f"{where}: {pair}" if where else str(pair))
 
-    def words(self, name: str) -> tuple[str, str]:
-        """Returns the title and the group of an item; empty where no run has one."""
-        places = [
-            (run, numbers[name]) for run, numbers in zip(self.runs, self._numbers, strict=True) if name in numbers
-        ]
-        titles = (run.titles[at] for run, at in places if run.titles[at])
-        return next(titles, ""), next((run.groups[at] for run, at in places if run.groups[at]), "")
-
     def spread(self) -> NDArray[np.float64]:
         """Returns the largest difference of the models' mean scores on each item; 0 without two."""
         low, high = (np.where(np.isnan(self.score), other, self.score) for other in (np.inf, -np.inf))
         apart = high.max(0, initial=-np.inf) - low.min(0, initial=np.inf)
         return np.where(apart > 0, apart, 0.0)
 
-    def columns(self, kept: Sequence[int] | None = None, longest_title: int = 80) -> dict[str, Any]:
-        """Returns the object that the page's table is made of: each item and model by its place, and for each kind of
-        number a list for each model. `kept`: the places of these items alone."""
-        at = np.arange(len(self.items)) if kept is None else np.asarray(kept, int)
+    def columns(self, kept: Sequence[int] | None = None, longest_title: int = 80, **more: Any) -> bytes:
+        """Returns the object that the page's table is made of, as JSON: each item and model by its place, and for each
+        kind of number a list for each model, of one number if all are the same. `kept`: the places of these items
+        alone; `more`: other fields."""
         names = list(self.items)
+        every = range(len(names)) if kept is None else kept
         groups: dict[str, int] = {}
         titles, expected, group = [""] * len(names), [""] * len(names), [-1] * len(names)
         for run, numbers in zip(self.runs, self._numbers, strict=True):
@@ -273,14 +309,15 @@ class Matrix:
                 expected[place] = expected[place] or run.expected[inner]
                 if run.groups[inner]:
                     group[place] = groups.setdefault(run.groups[inner], len(groups))
-        used, label = np.unique(self.label[:, at], return_inverse=True)
+
+        used, label = np.unique(self.label, return_inverse=True)
         words = list(self._labels)
-        return {
-            "items": [names[each] for each in at],
-            "titles": [titles[each] for each in at],
-            "expected": [expected[each] for each in at] if any(expected) else [],
+        columns = {
+            "items": [names[each] for each in every],
+            "titles": [titles[each] for each in every],
+            "expected": [expected[each] for each in every] if any(expected) else [],
             "groups": list(groups),
-            "group": [group[each] for each in at] if groups else [],
+            "group": [group[each] for each in every] if groups else [],
             "models": [
                 {
                     "name": self.model_name(each),
@@ -294,50 +331,24 @@ class Matrix:
             "answersAre": self.runs[0].reader.answers_are if self.runs else "trial",
             "isInOrder": self.is_in_order,
             "steps": [visible(words[each]) for each in self._steps],
-            "figures": {name: _rounded(values[:, at]) for name, values in self.figures.items()},
+            "figures": {name: listed(values, kept, 4) for name, values in self.figures.items()},
             "cells": {
-                "answers": self.answers[:, at].tolist(),
-                "status": self.status[:, at].tolist(),
-                "score": _rounded(self.score[:, at]),
-                "label": label.reshape(len(self.models), len(at)).tolist(),
-                "agree": self.agree[:, at].tolist(),
-                "differ": self.differ[:, at].astype(int).tolist(),
-                "longest": self.longest[:, at].tolist(),
-                "cost": _rounded(self.cost[:, at], 8),
-                "tokens": _rounded(self.tokens[:, at], 0),
-                "path": [[self._paths[row * len(names) + each] for each in at] for row in range(len(self.models))]
-                if self._paths
-                else [],
+                "answers": listed(self.answers, kept),
+                "status": listed(self.status, kept),
+                "score": listed(self.score, kept, 4),
+                "label": listed(label.reshape(self.label.shape), kept),
+                "agree": listed(self.agree, kept),
+                "differ": listed(self.differ.astype(np.int8), kept),
+                "longest": listed(self.longest, kept),
+                "cost": listed(self.cost, kept, 8),
+                "tokens": listed(self.tokens, kept),
+                "path": [
+                    [self._paths[begin + each] for each in every]
+                    for begin in range(0, len(self._paths), len(names) or 1)
+                ],
             },
         }
-
-    def details(self, name: str, longest: int = 200_000) -> dict[str, Any]:
-        """Returns the object that the page shows of one item: what was asked, the right answer, and each model's
-        answers. A longer text is cut at `longest` characters."""
-        answers: list[dict[str, Any]] = []
-        row: Mapping[str, Any] = {}
-        expected, at = "", 0
-        for run, numbers in zip(self.runs, self._numbers, strict=True):
-            of_pair: dict[Pair, list[Any]] = {}
-            for record in run.records_of(numbers[name]) if name in numbers else ():
-                row = row or {column: text_of(value) for column, value in run.reader.row(record).items()}
-                expected = expected or run.reader.expected(run.reader.row(record))
-                of_pair.setdefault(record.pair, []).append(record)
-            for pair, records in of_pair.items():
-                each_answer = run.reader.answers(records)
-                each_answer.sort(key=lambda answer: (answer["variant"], answer["number"] or 0))
-                answers.append({"model": at + run.pairs[pair], "answers": each_answer})
-            at += len(run.pairs)
-        is_talk = any(run.reader.answers_are == "turn" for run in self.runs)
-        prompts: dict[str, list[dict[str, Any]]] = {}
-        for answer in (answer for each in answers if not is_talk for answer in each["answers"]):
-            # What all were asked stands there once, for each variant.
-            if answer["prompt"] and answer["prompt"] == prompts.setdefault(answer["variant"], answer["prompt"]):
-                answer["prompt"] = []
-        by_variant = [{"variant": name, "messages": prompts[name]} for name in sorted(prompts)]
-        whole = {"item": name, "prompts": by_variant, "expected": expected, "row": row, "models": answers}
-        images = {text: url for run in self.runs for text, url in run.images.items()}
-        return {key: _shown(value, longest, images) if key != "item" else value for key, value in whole.items()}
+        return orjson.dumps({**columns, **more}, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _numbers_of(runs: Sequence[RunItems], names: Mapping[Path, str]) -> list[dict[str, int]]:
@@ -372,10 +383,6 @@ def _within(run: RunItems) -> tuple[float, float] | None:
 def _placed(own: Iterable[str], every: Mapping[str, int]) -> NDArray[np.int64]:
     """Returns the place of each name of a run among those of all runs."""
     return np.array([every[name] for name in own], np.int64)
-
-
-def _rounded(values: NDArray[np.float64], digits: int = 4) -> list[list[float | None]]:
-    return [[None if each != each else each for each in row] for row in values.round(digits).tolist()]
 
 
 def _shown(value: Any, longest: int, images: Mapping[str, str]) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from chameleon_records import PERSONAS, SWAYING, run_records, talk, turn_record, url
 from chameleon_run import read_run, written_run
 from hostile import hostile
+from packed_items import packed_items
 
 from millstream.bench.chameleon.report.part import contents
 from millstream.bench.chameleon.report.runs import ConversationRun
@@ -26,11 +25,7 @@ pytestmark = pytest.mark.slow
 
 def data_of(*runs: ConversationRun) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns and the texts that the page's script unpacks."""
-    packs = contents(runs).packs
-    columns, texts = (
-        json.loads(gzip.decompress(base64.b64decode(packs[f"chameleon-matrix-{name}"]))) for name in ("data", "texts")
-    )
-    return columns, texts
+    return packed_items(contents(runs))
 
 
 def turns_in(texts: dict[str, Any], conversation: str = "c") -> list[dict[str, Any]]:

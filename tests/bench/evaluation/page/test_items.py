@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from item_runs import FEW, ONE, TWO, answer, write_records
-from packed_items import packed_items
+from packed_items import packed_items, whole_columns
 
 from millstream.bench.evaluation.page.items import Matrix
 from millstream.bench.evaluation.page.part import general_part
@@ -29,7 +29,7 @@ def cells(columns: dict[str, Any], name: str, model: str) -> dict[str, Any]:
 
 
 def test_a_cell_has_the_mean_of_its_trials_and_says_whether_they_differ(tmp_path: Path) -> None:
-    columns = matrix(write_records(tmp_path, FEW)).columns()
+    columns = whole_columns(matrix(write_records(tmp_path, FEW)).columns())
     assert cells(columns, "answers", ONE) == {"same": 1, "torn": 2, "unread": 1, "dear": 1, "cut": 1, "refused": 0}
     assert cells(columns, "score", ONE) == {
         "same": 1.0,
@@ -50,7 +50,7 @@ def test_a_cell_has_the_mean_of_its_trials_and_says_whether_they_differ(tmp_path
 def test_a_cell_has_the_longest_answer_and_the_tokens_that_were_reported(tmp_path: Path) -> None:
     usages = [{"input": 10, "output": 2}, {"input": None, "output": None, "total": 30}, {"input": None, "output": None}]
     answers = [answer("q", ONE, "x" * (9 - at), trial=at, usage=usage) for at, usage in enumerate(usages)]
-    columns = matrix(write_records(tmp_path, [*answers, answer("q", TWO, "y")])).columns()
+    columns = whole_columns(matrix(write_records(tmp_path, [*answers, answer("q", TWO, "y")])).columns())
     assert cells(columns, "tokens", ONE) == {"q": 42} and cells(columns, "tokens", TWO) == {"q": None}
     assert cells(columns, "longest", ONE) == {"q": 9} and cells(columns, "cost", ONE) == {"q": None}
 
@@ -58,8 +58,8 @@ def test_a_cell_has_the_longest_answer_and_the_tokens_that_were_reported(tmp_pat
 def test_each_runs_scores_have_their_own_scale_and_an_unknown_one_is_none(tmp_path: Path) -> None:
     for name, score in (("share", 1.0), ("points", 40.0)):
         write_records(tmp_path / name, [answer("q", ONE, "x", score=score)])
-    columns = matrix(tmp_path / "share", tmp_path / "points").columns()
-    assert [each["within"] for each in columns["models"]] == [(0.0, 1.0), None]
+    columns = whole_columns(matrix(tmp_path / "share", tmp_path / "points").columns())
+    assert [each["within"] for each in columns["models"]] == [[0.0, 1.0], None]
 
 
 def test_answers_stand_by_variant_and_trial_with_each_variants_prompt(tmp_path: Path) -> None:
@@ -79,10 +79,14 @@ def test_answers_stand_by_variant_and_trial_with_each_variants_prompt(tmp_path: 
 def test_items_stand_in_the_order_of_the_data_where_it_is_known(tmp_path: Path) -> None:
     write_records(tmp_path, [answer(name, ONE, "x") for name in ("c", "a", "b")])
     items = read_run(BENCHMARK, tmp_path, None, {}).items
-    assert (columns := Matrix([items], {}).columns())["items"] == ["c", "a", "b"] and not columns["isInOrder"]
+    assert (columns := whole_columns(Matrix([items], {}).columns()))["items"] == ["c", "a", "b"] and not columns[
+        "isInOrder"
+    ]
     dataset = {"items": [["a", "", "0"], ["unasked", "", "0"], ["b", "", "0"], ["c", "", "0"]]}
     items.reader = TaskItemReader({"specification": {"score": {}}, "dataset": dataset})
-    assert (columns := Matrix([items], {}).columns())["items"] == ["a", "b", "c"] and columns["isInOrder"]
+    assert (columns := whole_columns(Matrix([items], {}).columns()))["items"] == ["a", "b", "c"] and columns[
+        "isInOrder"
+    ]
 
 
 def test_a_final_failure_is_a_cell_and_is_read_from_its_own_file(tmp_path: Path) -> None:
@@ -90,7 +94,7 @@ def test_a_final_failure_is_a_cell_and_is_read_from_its_own_file(tmp_path: Path)
     failure = {"id": "same/1", "item": "same", "step": 1, "model": ONE, "temperature": None, "status": "timeout"}
     write_records(tmp_path, [{**failure, "error": "no answer within 5 s"}], "failures.jsonl")
     made = matrix(tmp_path)
-    columns = made.columns()
+    columns = whole_columns(made.columns())
     assert columns["statuses"][cells(columns, "status", ONE)["same"]] == "timeout"
     told = made.details("same")["models"][0]["answers"]
     assert sorted(each["status"] for each in told) == ["ok", "timeout"]
@@ -102,7 +106,7 @@ def test_an_item_of_several_runs_has_the_models_of_each(tmp_path: Path) -> None:
     two = write_records(tmp_path / "b", [answer("p", ONE, "B"), answer("q", ONE, "B", score=0.0)])
     made = matrix(one, two)
     assert [made.model_name(at) for at in range(2)] == [f"a: {ONE}", f"b: {ONE}"]
-    assert made.columns()["items"] == ["q", "p"] and made.spread().tolist() == [1.0, 0.0]
+    assert whole_columns(made.columns())["items"] == ["q", "p"] and made.spread().tolist() == [1.0, 0.0]
     told = made.details("q")
     assert [(each["model"], each["answers"][0]["text"]) for each in told["models"]] == [(0, "A"), (1, "B")]
     # What all were asked stands there once.
@@ -116,7 +120,7 @@ def test_rows_of_two_runs_that_have_one_id_are_two_items(tmp_path: Path) -> None
     one = write_records(tmp_path / "a", [answer("q", ONE, "A"), answer("r", ONE, "A")])
     two = write_records(tmp_path / "b", [answer("q", ONE, "B", row={"answer": "4"}), answer("r", ONE, "B")])
     made = matrix(one, two)
-    assert made.columns()["items"] == ["q", "r", "q (b)"]
+    assert whole_columns(made.columns())["items"] == ["q", "r", "q (b)"]
     assert [each["model"] for each in made.details("q")["models"]] == [0]
     other = made.details("q (b)")
     assert other["expected"] == "4" and [each["model"] for each in other["models"]] == [1]
@@ -180,6 +184,6 @@ def test_texts_are_cut_and_control_characters_are_shown(tmp_path: Path) -> None:
     (told,) = texts["q"]["models"][0]["answers"]
     assert told["text"].startswith("a[U+202E]b") and told["text"].endswith("(4,003 more characters)")
     columns = matrix(write_records(tmp_path, [answer("q", ONE, "x" * 41, prompt="y" * 81), answer("p", ONE, "z" * 40)]))
-    made = columns.columns()
+    made = whole_columns(columns.columns())
     assert made["titles"][0] == "y" * 79 + "…" and sorted(made["labels"]) == ["x" * 39 + "…", "z" * 40]
     assert "\u202e" not in json.dumps(texts, ensure_ascii=False)
