@@ -11,7 +11,6 @@
 {
   const ROW = 44; // pixels, as in the style sheet
   const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
-  const BESIDE = 5; // rows above and below those that are seen
   const ON_PAPER = 60;
   const FOLDED = 600; // characters of a turn's answer
   const MODELS = 6; // that are shown at first
@@ -40,12 +39,13 @@
 
   function typed(data) {
     const { cells } = data;
-    const floats = (rows) => rows.map((row) => {
-      const numbers = new Float64Array(row.length);
-      for (let at = 0; at < row.length; at++) numbers[at] = row[at] ?? NaN;
-      return numbers;
+    // Of a row of equal numbers there is the first alone.
+    const numbers = (Kind, rows) => rows.map((row) => {
+      const values = new Kind(data.items.length), isOne = row.length === 1;
+      for (let at = 0; at < values.length; at++) values[at] = row[isOne ? 0 : at] ?? NaN;
+      return values;
     });
-    const whole = (rows) => rows.map((row) => new Int32Array(row));
+    const floats = (rows) => numbers(Float64Array, rows), whole = (rows) => numbers(Int32Array, rows);
     return {
       ...data,
       score: floats(cells.score),
@@ -364,7 +364,7 @@
   }
 
   function showItems(element, source) {
-    let data = null, chosen = { ...EMPTY }, models = [], found = [], opened = null, active = 0, first = -1, last = -1, sought = "";
+    let data = null, chosen = { ...EMPTY }, models = [], found = [], opened = null, active = 0, first = 0, last = 0, head = 0, sought = "";
     const id = (name) => `${element.id}-${name}`;
     const whose = element.closest("section")?.querySelector(".eyebrow")?.textContent;
 
@@ -471,14 +471,12 @@
     const above = made("div", {});
 
     const extra = () => keyOf(data, chosen.sort);
-    const fits = () => Math.max(4, Math.ceil((scroller.clientHeight || 600) / ROW));
-    const height = () => Math.min(found.length * ROW, TALLEST);
-    // The first row that is seen. A list that is taller than a box can be is scrolled in proportion.
-    const firstSeen = () => {
-      if (found.length * ROW <= TALLEST) return Math.floor(scroller.scrollTop / ROW);
-      const way = scroller.scrollHeight - scroller.clientHeight;
-      return Math.round((scroller.scrollTop / Math.max(1, way)) * (found.length - fits() + 1));
-    };
+    const buttonAt = (place) => scroller.querySelector(`[data-place="${place}"] button`);
+    // A list that is taller than a box can be is scrolled in proportion: the first pixel that is seen, of all.
+    const whole = () => head + found.length * ROW;
+    const stretch = () => Math.max(1, whole() - scroller.clientHeight) / Math.max(1, Math.min(whole(), TALLEST) - scroller.clientHeight);
+    const seen = () => scroller.scrollTop * stretch();
+    const page = () => Math.max(1, Math.floor((scroller.clientHeight - head) / ROW));
 
     function heads() {
       const head = (text, sort) => {
@@ -514,31 +512,22 @@
       return row;
     }
 
-    function space(pixels) {
-      const row = made("tr", { className: "space", ariaHidden: "true" }, made("td", { colSpan: scroller.querySelectorAll("thead th").length }));
-      row.style.height = `${pixels}px`;
-      return row;
-    }
-
-    // Of rows that are drawn already, those that stay are not made again.
-    function draw(isNew = true) {
-      const body = scroller.querySelector("tbody"), seen = firstSeen(), fit = fits();
-      if (!body || (!isNew && first <= seen && Math.min(found.length, seen + fit) <= last)) return;
-      const isFar = isNew || seen >= last || seen + fit <= first, beside = isFar && !isNew ? 1 : BESIDE;
-      const begin = Math.max(0, seen - beside), end = Math.min(found.length, seen + fit + beside);
+    // Rows are made when they are seen. The table stands still in the box, its first row as far above the box's edge as it
+    // is scrolled; of rows that are there already, those that stay are not made again.
+    function draw(isNew = false) {
+      const body = scroller.querySelector("tbody"), top = seen(), begin = Math.floor(top / ROW);
+      const end = Math.min(found.length, begin + Math.ceil((scroller.clientHeight || 600) / ROW) + 1);
       const lines = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, at) => line(from + at));
       const isFocused = body.contains(document.activeElement);
-      if (isFar) body.replaceChildren(space(0), ...lines(begin, end), space(0));
+      if (isNew || begin >= last || end <= first) body.replaceChildren(...lines(begin, end));
       else {
-        for (const row of body.querySelectorAll("[data-place]")) if (row.dataset.place < begin || row.dataset.place >= end) row.remove();
-        body.firstElementChild.after(...lines(begin, first));
-        body.lastElementChild.before(...lines(last, end));
+        for (const row of [...body.rows]) if (row.dataset.place < begin || row.dataset.place >= end) row.remove();
+        body.prepend(...lines(begin, first));
+        body.append(...lines(last, end));
       }
       [first, last] = [begin, end];
-      const above = found.length * ROW <= TALLEST ? begin * ROW : Math.max(0, scroller.scrollTop - (seen - begin) * ROW);
-      body.firstElementChild.style.height = `${above}px`;
-      body.lastElementChild.style.height = `${Math.max(0, height() - above - (end - begin) * ROW)}px`;
-      if (isFocused && !body.contains(document.activeElement)) (body.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
+      body.parentElement.style.top = `${begin * ROW - top}px`;
+      if (isFocused && !body.contains(document.activeElement)) (buttonAt(active) ?? scroller).focus({ preventScroll: true });
     }
 
     // `top`: how far it is scrolled; `place`: the row that the keys are at.
@@ -549,32 +538,26 @@
       const box = made("table", { ariaRowCount: String(found.length + 1) }, made("caption", { textContent: "Items by models" }), made("thead", {}, heads()), made("tbody", {}));
       box.style.setProperty("--steps", Math.max(0, ...data.path.map((row) => row.reduce((most, path) => Math.max(most, path.length), 0))));
       box.style.setProperty("--columns", models.length + (data.expected.length ? 1 : 0) + (extra() ? 1 : 0));
-      scroller.replaceChildren(box);
+      scroller.replaceChildren(made("div", {}, box));
+      head = box.tHead.offsetHeight;
+      box.parentElement.style.height = `${Math.min(whole(), TALLEST)}px`;
       const part = data.share < 1 ? ` Only the first ${percent(data.share)} of the records are read so far: items, counts and scores are of these alone.` : "";
       told.textContent = (found.length ? `${several(found.length, "item")}${found.length < data.items.length ? ` of ${count(data.items.length)}` : ""}.` : "No item is like that.") + part;
       const summary = element.querySelector(`#${CSS.escape(id("models"))}`);
       if (summary) summary.textContent = `Models: ${count(models.length)} of ${count(data.models.length)}`;
-      box.tBodies[0].append(space(height())); // the scroller is as tall as it will be before draw() asks how many rows fit
-      draw();
-      if (top) scroller.scrollTop = top;
-      draw(false); // the box has its height only now
-      if (isFocused) (scroller.querySelector(`[data-place="${active}"] button`) ?? scroller).focus({ preventScroll: true });
+      scroller.scrollTop = top;
+      draw(true);
+      if (isFocused) (buttonAt(active) ?? scroller).focus({ preventScroll: true });
     }
 
     function bring(place) {
-      const tab = (index) => scroller.querySelector(`[data-place="${active}"] button`)?.setAttribute("tabindex", index);
-      tab(-1);
+      buttonAt(active)?.setAttribute("tabindex", -1);
       active = Math.min(Math.max(0, place), found.length - 1);
-      const room = scroller.clientHeight - ROW, head = scroller.querySelector("thead").offsetHeight;
-      if (found.length * ROW <= TALLEST) {
-        const top = active * ROW;
-        if (top < scroller.scrollTop) scroller.scrollTop = top;
-        else if (top + head > scroller.scrollTop + room) scroller.scrollTop = top + head - room;
-      } else if (active < firstSeen() || active >= firstSeen() + fits() - 2) {
-        scroller.scrollTop = (active / Math.max(1, found.length - fits() + 1)) * (scroller.scrollHeight - scroller.clientHeight);
-      }
-      draw(false);
-      tab(0);
+      const top = active * ROW, room = scroller.clientHeight - head - ROW;
+      if (top < seen()) scroller.scrollTop = top / stretch();
+      else if (top > seen() + room) scroller.scrollTop = Math.ceil((top - room) / stretch());
+      draw();
+      buttonAt(active)?.setAttribute("tabindex", 0);
     }
 
     // ---- an item ----
@@ -631,7 +614,7 @@
       keep(true);
       show(false);
       scroller.scrollIntoView({ block: "nearest" });
-      scroller.querySelector(`[data-place="${active}"] button`)?.focus({ preventScroll: true });
+      buttonAt(active)?.focus({ preventScroll: true });
     }
 
     // ---- all together ----
@@ -641,7 +624,6 @@
       keep(false);
       chooseModels();
       if (isWhole) frame();
-      scroller.scrollTop = 0;
       table();
       if ("models" in fields) show(false);
     }
@@ -661,15 +643,15 @@
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     }
 
-    scroller.addEventListener("scroll", () => requestAnimationFrame(() => draw(false)), { passive: true });
+    scroller.addEventListener("scroll", () => draw(), { passive: true });
     // Keys go on from the row that has the focus, however it got it.
     scroller.addEventListener("focusin", ({ target }) => { active = Number(target.closest("tr[data-place]")?.dataset.place ?? active); });
     scroller.addEventListener("keydown", (event) => {
-      const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: fits() - 2, PageUp: 2 - fits(), Home: -found.length, End: found.length };
+      const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page(), PageUp: -page(), Home: -found.length, End: found.length };
       if (!Object.hasOwn(moves, event.key) || event.target.closest("thead") || !found.length) return;
       event.preventDefault();
       bring(active + moves[event.key]);
-      scroller.querySelector(`[data-place="${active}"] button`)?.focus({ preventScroll: true });
+      buttonAt(active)?.focus({ preventScroll: true });
     });
     element.addEventListener("keydown", (event) => {
       const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -729,7 +711,7 @@
     addEventListener("popstate", () => { if (data) visit(); }, { signal });
     // The number of pages is computed before the medium changes.
     addEventListener("beforeprint", print, { signal });
-    matchMedia("print").addEventListener("change", ({ matches }) => (matches ? print() : draw()), { signal });
+    matchMedia("print").addEventListener("change", ({ matches }) => (matches ? print() : draw(true)), { signal });
     return { ready: begin(), refresh, close: () => ending.abort() };
   }
 
