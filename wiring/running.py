@@ -27,7 +27,8 @@ class RunEnd(Struct):
     early. `max_cost`: the limit in dollars that held then (None: there was none); `maybe_billed`: attempts for calls
     without an outcome that may have been billed; `lost_keys`: API keys that stopped while others took over, which a
     person should repair. Of a run in a folder also `in_flight_at_kills`, the most calls that were in flight when it was
-    killed, and `money`, the dollars spent (None without a limit)."""
+    killed, `money`, the dollars spent (None without a limit), and `has_failures`: a retry asks for some items once
+    more, of which a live run has stored the calls that did not fail."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
@@ -37,6 +38,7 @@ class RunEnd(Struct):
     lost_keys: Sequence[tuple[str, Stop]] = ()
     in_flight_at_kills: int = 0
     money: Amounts | None = None
+    has_failures: bool = False
 
     def exit_code(self, *, is_pending: bool, has_failures: bool) -> int:
         """Returns the exit code. `is_pending`: the same command has something left to send; `has_failures`: a call
@@ -89,5 +91,5 @@ async def running(
             end.maybe_billed = engine.scheduler.maybe_billed_pending
             lanes = [route.lane for route in engine.scheduler.routes.lasting.values()]
             end.lost_keys = [lost for lane in lanes if lane.stopped is None for lost in lane.stopped_keys]
-        if not end.stops and end.signal is None and end.fault is None:
+        if not end.stops and end.signal is None and end.fault is None and not end.has_failures:
             engine.forget_run()

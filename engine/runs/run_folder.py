@@ -170,7 +170,7 @@ class RunFolder:
                 self.manifest = self._begin(specification)
                 self.spare = SpareRoom(folder)
                 opened.callback(self.spare.give_back)
-                if _holds_something(folder / files.failures):
+                if self.has_failures:
                     _retire(folder / files.failures, of_all=retry)
                 self.records = Journal(folder / files.records, self.spare, set_aside=set_aside)
                 opened.callback(self.records.close)
@@ -189,6 +189,11 @@ class RunFolder:
     @property
     def fault(self) -> LocalFault | None:
         return self.records.fault or self.failures.fault
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a final failure is on disk."""
+        return _holds_something(self.folder / self.files.failures)
 
     def check_is_own(self) -> None:
         """Raises LocalFault if the folder was deleted or replaced since it was opened: another run may own its path."""

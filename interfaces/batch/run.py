@@ -140,6 +140,8 @@ async def send(
             try:
                 async for _ in engine.run(questions.calls(), sink):
                     pass
+                sink.flush()
+                end.has_failures = store is not None and store.folder.has_failures
             finally:
                 end.stops = tuple(models.stops.values())
                 end.money = None if batch.settings.max_cost is None else engine.budget.amounts

@@ -176,6 +176,7 @@ async def _send(
             with watch(engine, prepared.total, done.count(), item, open_run) as progress:
                 try:
                     end.stops = await send_items(prepared, engine, folder, done, progress)
+                    end.has_failures = folder.has_failures and not benchmark.has_calls
                 finally:
                     await benchmark.close()
     except BenchmarkDefect as defect:

@@ -98,9 +98,12 @@ def test_an_early_step_that_fails_counts_the_later_ones_as_held_and_retry_asks_t
     assert [line["id"] for line in toys.answers() if line["item"] == "d1"] == ["d1/1", "d1/2", "d1/3"]
 
 
-def test_a_judge_that_fails_is_named_and_the_answer_is_not_paid_for_twice(toys: Toys, server: ToyServer) -> None:
+@pytest.mark.parametrize("mode", ["record", "live"])
+def test_a_judge_that_fails_is_named_and_the_answer_is_not_paid_for_twice(
+    toys: Toys, server: ToyServer, mode: str
+) -> None:
     with server.failing("judge: Answer 2: 1 "):
-        assert toys.run("doubts", "--limit", "3").code == 3
+        assert toys.run("doubts", "--limit", "3", "--mode", mode).code == 3
     (failure,) = toys.lines("failures")
     assert (failure["id"], failure["role"], failure["cost"]) == ("d1/2", "judge", COST)
     assert "lab/judge" in failure["error"]

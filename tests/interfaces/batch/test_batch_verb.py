@@ -165,6 +165,18 @@ def test_failed_lines_are_asked_again_and_their_rows_replaced(
     assert len(rows_of(tmp_path / "out.jsonl.millstream/replaced.jsonl")) == 5
 
 
+def test_a_retry_of_a_live_batch_asks_for_the_sample_alone_that_failed(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "in.jsonl").write_bytes(line("a", "Which one: A or B?", n=2))
+    provider.set_faults("rejected=400,at=1-1")
+    assert cli(*batch(provider, "--mode", "live", "--concurrency", "1")).code == 3
+    provider.set_faults()
+    assert provider.calls() == 2
+    assert cli(*batch(provider, "--mode", "live", "--retry")).code == 0
+    assert provider.calls() == 3
+
+
 def test_a_limit_on_costs_counts_what_was_spent_before(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"".join(line(f"r{n}", f"No. {n}?", max_tokens=10) for n in range(100)))
     (tmp_path / "lanes.toml").write_text('[prices."sim/steady"]\ninput = 1000\noutput = 1000\n')
