@@ -240,8 +240,7 @@ def _lock(folder: Path) -> int:
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         except BlockingIOError as error:
-            message = f"{folder} is being written by {_holder(fd)}: wait for it, or choose another --out"
-            raise RunHeld(message) from error
+            raise RunHeld(f"{folder} is being written by {_holder(fd)}: wait until it has ended") from error
         except OSError as error:
             raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
         opened.pop_all()

@@ -123,6 +123,7 @@ def test_of_two_processes_on_one_folder_one_writes_and_the_other_says_who(toys: 
     for verb in ("resume", "retry"):
         done = toys.again(verb)
         assert done.code == 5 and f"is being written by process {process.pid}" in done.err
+        assert "--out" not in done.err  # which neither has
     assert toys.run("sums").code == 5 and len(server.asked) == 3 + IN_FLIGHT
     server.release()
     assert finish(process).code == 0 and len(toys.lines()) == len(server.asked) == 8

@@ -112,7 +112,7 @@ def test_of_many_processes_at_once_one_wins_and_the_others_say_who_holds_the_run
     losers = [line for line in said.values() if line != "won"]
     wanted = f"held: {tmp_path / 'run'} is being written by process {winners[0]} on "
     assert [line for line in losers if not line.startswith(wanted)] == []
-    assert all("wait for it, or choose another --out" in line for line in losers)
+    assert all(line.endswith(": wait until it has ended") for line in losers)
     record("4", STARTS, STARTS, f"one process wrote, {len(losers)} said which one")
 
 
