@@ -87,8 +87,8 @@ class PairCounts(Struct):
     """How the items of one pair ended, as counts. `ok`, `refused` (by the model) and `truncated` (at max_tokens) count
     answers; `cached`: items for which the model was not called; `held`: items not asked, since what they build on
     failed; `failed`: by kind of failure; `maybe_billed`: attempts that may have been billed. Tokens are those of
-    calls that were sent, as far as providers reported them; `judge_tokens` those of judges' calls. `cost` is in
-    dollars; None as long as no line has a price. `at_worst` is the part of it for answers whose tokens were not
+    calls that were sent, as far as providers reported them; `judged`: lines for which a judge's call was sent. `cost`
+    is in dollars; None as long as no line has a price. `at_worst` is the part of it for answers whose tokens were not
     reported. `served`, `fingerprints` and, by judge, `judges` count answers by what their servers state of themselves,
     as far as they do."""
 
@@ -99,7 +99,7 @@ class PairCounts(Struct):
     maybe_billed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    judge_tokens: int = 0
+    judged: int = 0
     cost: float | None = None
     at_worst: float = 0.0
     failed: dict[str, int] = field(default_factory=dict)

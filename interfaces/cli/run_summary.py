@@ -210,14 +210,16 @@ def _failures(result: RunResult) -> list[str]:
 def _answers(result: RunResult) -> str:
     answered = result.answered
     cached = sum(result.counted.of(pair).cached for pair in result.pairs())
+    judged = sum(result.counted.of(pair).judged for pair in result.pairs())
     text = count_text(answered, "answer")
     if result.already and not result.pending and result.already == answered + result.failed:
         return f"{text}, all there before; nothing was sent"
-    is_sent = result.cost > 0 or any(result.counted.of(pair).judge_tokens for pair in result.pairs())
+    is_sent = result.cost > 0 or judged > 0
     if answered and cached == answered and not (is_sent or result.failed or result.pending or result.already):
         return f"{text}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
     before = f", {result.already:,} there before" if result.already else ""
-    return f"{text}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
+    sent = f"; judges' calls were sent for {judged:,}" if cached and judged else ""
+    return f"{text}, {cached:,} of them from the cache{before}{sent} ({result.seconds:.1f} s)"
 
 
 def as_json(results: Sequence[RunResult]) -> dict[str, Any]:

@@ -157,7 +157,7 @@ class StepTotals(Struct):
             _add_sent(ended, usage, stored.usage)
         if usage_judge is not None and stored is not None:
             _add_sent(judging, usage_judge, stored.usage_judge)
-            ended.judge_tokens = judging.input_tokens + judging.output_tokens
+            ended.judged += not stored.judge
         if line.cost is not None:
             ended.cost = known_sum(ended.cost, line.cost)
             # An answer without any tokens, as of a server that reports none, is billed by an estimate too.

@@ -117,6 +117,12 @@ def test_a_judge_that_fails_is_named_and_the_answer_is_not_paid_for_twice(
     ]
 
 
+def test_the_summary_says_for_how_many_answers_from_the_cache_a_judge_was_asked(toys: Toys) -> None:
+    assert toys.run("doubts", "--limit", "3").code == 0
+    done = toys.run("doubts", "--limit", "3", "--judge", "lab/lax", out="lax")
+    assert done.code == 0 and "9 answers, 9 of them from the cache; judges' calls were sent for 9 (" in done.out
+
+
 def test_another_run_in_the_same_folder_is_refused_and_the_folder_stays(toys: Toys, server: ToyServer) -> None:
     toys.run("sums")
     before = {path: path.read_bytes() for path in (toys.home / "run").iterdir()}
