@@ -60,7 +60,7 @@ def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
 def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then. Of a
     model's lanes at several addresses, as a local server gets a new port at each start, only the latest and those of
-    the last minute."""
+    the last minute; of simulated models only these."""
     left_out = {(lane.model, lane.key, lane.address) for lane in but}
     notes = [(path.with_suffix(""), note) for path, note in lane_files.notes_in(lane_files.lanes_folder(cache))]
     notes = [(stem, note) for stem, note in notes if note.opened_at > time.time() - DAY_S]
@@ -68,7 +68,7 @@ def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     for _, note in notes:
         latest[note.model, note.key] = max(note.opened_at, latest.get((note.model, note.key), 0.0))
     lanes = [
-        (_known_lane(note, stem), note.opened_at == latest[note.model, note.key])
+        (_known_lane(note, stem), note.opened_at == latest[note.model, note.key] and not note.model.startswith("sim/"))
         for stem, note in notes
         if (note.model, note.key, note.address) not in left_out
     ]

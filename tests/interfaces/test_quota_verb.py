@@ -13,7 +13,7 @@ from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider
 
 from millstream import Call, Engine, Lane, Settings
 from millstream.configuration.errors import WRONG_USAGE
-from millstream.engine.lanes.lane_files import Reached
+from millstream.engine.lanes.lane_files import LaneMemory, LaneNote, Reached, lanes_folder
 from millstream.fixtures.provider import AccountQuota, ModelProvider, Options
 from millstream.interfaces.cli.quotas import KnownLane, as_json, tell
 from millstream.providers.table import Provider as Row
@@ -128,6 +128,15 @@ def test_two_servers_of_one_model_are_told_apart(cli: CommandLine, provider: Pro
     use(tmp_path / "cache", 1, rpm=400, keys={"LAB_KEY": KEYS["LAB_KEY"]})
     told = cli("quota", "--cache", "cache").out
     assert told.count("lab/open (LAB_KEY) at http://127.0.0.1:") == 2
+
+
+def test_simulated_models_are_not_listed_once_their_minute_is_over(cli: CommandLine, tmp_path: Path) -> None:
+    folder = lanes_folder(tmp_path / "cache")
+    folder.mkdir(parents=True)
+    for name in ("lab", "sim"):
+        note = LaneNote(f"{name}/open", "", "http://127.0.0.1:9/v1", Lane(f"{name}/open"))
+        LaneMemory(note, folder / f"{name}.lane").close()
+    assert [lane["model"] for lane in lanes_of(cli, "--cache", "cache")] == ["lab/open"]
 
 
 @pytest.mark.needs_benchmark("millstone")
