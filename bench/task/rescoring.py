@@ -19,6 +19,7 @@ from msgspec import Struct, to_builtins
 from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
 from ...engine.folder_file import open_regular, read_whole, write_whole
+from ...engine.runs.data_file import DatasetError
 from ...engine.runs.journal import sealed
 from ...engine.runs.run_folder import (
     MANIFEST,
@@ -33,9 +34,11 @@ from ...format import command_text
 from ..evaluation.door.judgement import JUDGEMENTS
 from ..evaluation.door.kept_options import kept_options
 from ..evaluation.door.rescored import FIELD, Rescoring, beside, rescorings_in
+from ..evaluation.door.run_items import options_in
 from ..evaluation.running.journals import decoded, encode
 from ..evaluation.running.record_lines import record_lines
 from ..evaluation.running.scoring import SCORES, scored_run, scores_of, write_scores
+from .asking import items_of
 from .benchmark import BENCHMARK
 from .files import TaskSource, load_task
 from .options import split_name
@@ -44,6 +47,9 @@ from .questions import json_of
 from .records import Record
 from .score_document import NAME
 from .score_table import rescored
+
+# What decides the questions, in a specification.
+_QUESTIONS = ("data", "prompt", "parameters", "questions")
 
 
 class RescoredRun(Struct):
@@ -57,6 +63,8 @@ class RescoredRun(Struct):
     """The number of answers whose scores changed."""
     before: Rescoring | None = None
     """The files of before; None: the run has these scorers already, and nothing was written."""
+    asks_otherwise: tuple[str, ...] = ()
+    """In what the questions of the file differ from those of the run: such a file goes on with no run."""
 
 
 def rescore(folder: Path, word: str) -> RescoredRun:
@@ -79,6 +87,7 @@ def rescore(folder: Path, word: str) -> RescoredRun:
         made = RescoredRun(scores_of(BENCHMARK, run.rows.lines(record_lines(folder / RECORDS)), run))
         if specification_hash(fresh) == manifest["specification_hash"]:
             return made
+        made.asks_otherwise = _other_questions(manifest, source)
         made.before = _kept_beside(folder, manifest, source, word)
         try:
             write_whole(folder / RECORDS, _written_again(folder, source, specification["score"], made))
@@ -96,6 +105,18 @@ def _with_scorers(specification: Mapping[str, Any], source: TaskSource) -> dict[
     score = {name: scorer.describe() for name, scorer in source.task.scorers().items()}
     figures = {name: figure.describe() for name, figure in source.task.own_figures().items()}
     return {**others, "score": json_of(score), **({"figures": json_of(figures)} if figures else {})}
+
+
+def _other_questions(manifest: Mapping[str, Any], source: TaskSource) -> tuple[str, ...]:
+    """Returns in what a task asks otherwise than a run; nothing if its data can't be read, or no file is known."""
+    if not kept_options(manifest, NAME).get("file"):
+        return ()
+    try:
+        asked = items_of(source, options_in(BENCHMARK, manifest)).specified
+    except (UsageError, DatasetError, OSError):
+        return ()
+    before = manifest["specification"]
+    return tuple(name for name in _QUESTIONS if json_of(asked.get(name)) != before.get(name))
 
 
 def _check_judges(folder: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

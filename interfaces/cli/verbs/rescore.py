@@ -46,6 +46,11 @@ def run(options: argparse.Namespace) -> int:
             f"millstream: {made.changed:,} of {count_text(made.answers, 'answer')} have other scores; before: "
             f"{folder / made.before.scores}, {made.before.records}"
         )
+        if made.asks_otherwise:
+            note(
+                f"millstream: {options.task} asks otherwise than this run did ({', '.join(made.asks_otherwise)}): "
+                f"`resume` and `retry` will refuse it"
+            )
         if stale := stale_beside(folder):
             note(f"millstream: {stale}")
     if not options.no_report:
