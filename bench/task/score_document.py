@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from ...engine.pairs import Pair
-from ...metrics.statistics.comparisons import p_text
+from ...metrics.statistics.comparisons import entry_text
 from ...metrics.task.summary import ALL_PAIRS_MOST
 from ...metrics.task.summary import scores as scores_of
 from ...metrics.task.trials import ReadingRules
@@ -116,12 +116,7 @@ def _main_scorer(described: Mapping[str, Mapping[str, Any]]) -> AnyScorer | None
 
 def _compared(pairs: Iterable[Mapping[str, Any]], tests: int) -> Iterator[str]:
     for pair in pairs:
-        low, high = pair["ci95"]
-        interval = "" if low is None else f" (95% interval {low:+.3f} to {high:+.3f})"
-        yield (
-            f"{pair['a']} minus {pair['b']}: {pair['difference']:+.3f}{interval} over {pair['items']:,} items, "
-            f"{p_text(pair['p'], pair['p_adjusted'], tests)}"
-        )
+        yield f"{pair['a']} minus {pair['b']}: {entry_text(pair, 'items', tests)}"
 
 
 def figure_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:

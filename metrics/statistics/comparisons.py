@@ -158,3 +158,13 @@ def p_text(p: float, adjusted: float, tests: int, of: str = "test") -> str:
     if tests < 2:
         return f"p = {p:.3g}"
     return f"p = {adjusted:.3g} (Holm over {count_text(tests, of)}; {p:.3g} without)"
+
+
+def entry_text(entry: Mapping[str, Any], of: str, tests: int, kind: str = "test") -> str:
+    """Returns an entry of `scores.json` on a paired difference in words. `tests`: how many p-values are adjusted
+    together; `kind` is the word for one of them."""
+    low, high = entry["ci95"]
+    note = f" ({entry['ci95_note']})" if entry["ci95_note"] else ""
+    interval = f" (95% interval {low:+.3f} to {high:+.3f})" if low is not None else note
+    p = "" if entry["p"] is None else f", {p_text(entry['p'], entry['p_adjusted'], tests, kind)}"
+    return f"{entry['difference']:+.3f}{interval} over {count_text(entry[of], of.removesuffix('s'))}{p}"

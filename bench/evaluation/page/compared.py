@@ -9,12 +9,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from ....report.escaping import in_html
-from ....report.interval_cells import cells_of_entry, interval_columns
 from ....report.labels import folder_labels
 from ....report.sections import PageContents, Section, table_section
-from ....report.table import MODEL, Column, Table, cells_in, table_of
+from ....report.table import MODEL, Column, Table, table_of
 from ..door.benchmark import ItemBenchmark
 from ..reading.run_comparison import RunComparison, compared_folders, runs_left_out
+from .variants import COMPARED
 
 _FLIPS_MOST = 200
 # Of figures that are neither right nor wrong nearly all differ.
@@ -66,19 +66,15 @@ def _differences(benchmark: ItemBenchmark[Any], comparisons: Sequence[RunCompari
         f"{benchmark.name}-runs-compared",
         "Differences between runs",
         note,
-        [(compared, row) for compared in comparisons for row in compared.rows],
+        [((compared, row), row.entry) for compared in comparisons for row in compared.rows],
         {
-            Column("a", "Run"): lambda both: both[0].a,
-            Column("b", "Minus"): lambda both: both[0].b,
-            MODEL: lambda both: both[1].name,
-            Column("difference", "Difference", "small"): lambda both: both[1].entry["difference"],
-            **cells_in(interval_columns("small"), lambda both: cells_of_entry(both[1].entry)),
-            Column("p", "p", "p"): lambda both: None if both[1].p_adjusted is None else both[1].entry["p"],
-            Column("p_holm", "p, adjusted by Holm", "p"): lambda both: both[1].p_adjusted,
-            Column("items", "Items", "count"): lambda both: both[1].entry[both[1].of],
-            Column("flipped", "Flipped", "count"): lambda both: len(both[1].flips) if both[0].has_right else None,
-            Column("differ", "The runs differ in"): lambda both: (
-                ", ".join(each.brief for each in both[1].differences) or None
+            Column("a", "Run"): lambda each: each[0][0].a,
+            Column("b", "Minus"): lambda each: each[0][0].b,
+            MODEL: lambda each: each[0][1].name,
+            **COMPARED,
+            Column("flipped", "Flipped", "count"): lambda each: len(each[0][1].flips) if each[0][0].has_right else None,
+            Column("differ", "The runs differ in"): lambda each: (
+                ", ".join(difference.brief for difference in each[0][1].differences) or None
             ),
         },
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import ndiff
 from itertools import combinations, product
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from msgspec import Struct
 
 from ....engine.pairs import Pair
 from ....engine.runs.run_folder import MANIFEST, read_manifest
-from ....format import count_text
-from ....metrics.statistics.comparisons import holm, p_text, paired_entry
+from ....metrics.statistics.comparisons import entry_text, holm, paired_entry
 from ..door.benchmark import ItemBenchmark
 from ..door.run_figures import RowFigures, RunFigures
 from ..running.scoring import scored_run
@@ -72,14 +70,12 @@ class RowComparison(Struct, frozen=True, kw_only=True):
     b: str
     differences: tuple[Difference, ...]
     """All options in which they differ."""
-    entry: Mapping[str, Any]
-    """The difference with its interval, as an entry of scores.json."""
-    p_adjusted: float | None
-    """The p-value, adjusted for the rows of these two runs; None unless they differ in exactly one option."""
+    entry: dict[str, Any]
+    """The difference with its interval, as an entry of scores.json. It has p-values, one of them adjusted for the rows
+    of these two runs, only if they differ in exactly one option."""
     flips: tuple[Flip, ...]
     """The items that flipped, those with the largest difference first; of figures that are no shares, those that
     differ."""
-    of: str
 
     @property
     def name(self) -> str:
@@ -91,10 +87,13 @@ class RunComparison(Struct, frozen=True):
 
     a: str
     b: str
-    rows: tuple[RowComparison, ...]
+    rows: tuple[RowComparison, ...] = ()
+    of: str = "items"
     has_right: bool = True
     is_told: bool = True
     why_not: str = ""
+    scales: str = ""
+    """The figures of two scorers of which nobody knows whether they have one scale; empty: they have."""
     left_out: int = 0
     """How many pairs of rows are not compared, since there are too many."""
 
@@ -107,7 +106,7 @@ class RunComparison(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """What the two runs differ in, and what follows for reading the differences."""
-        both = f"{self.a} minus {self.b}, paired by {self.rows[0].of.removesuffix('s')}"
+        both = f"{self.a} minus {self.b}, paired by {self.of.removesuffix('s')}"
         if self.left_out:
             both += f" ({self.left_out:,} other pairs of models left out)"
         if not self.is_told:
@@ -118,6 +117,9 @@ class RunComparison(Struct, frozen=True):
             names.append("what each row says")
         if not names:
             return f"{both}: made alike, so the differences are chance"
+        if self.scales:
+            unknown = f"it is not known whether scores {self.scales} have one scale"
+            return f"{both}: they differ in {', '.join(names)}; {unknown}"
         if set(options) == {1}:
             return f"{both}: they differ in {names[0]} alone"
         which = "it" if 1 not in options else "such a row"
@@ -144,52 +146,51 @@ def compared_runs(runs: Mapping[str, RunFigures]) -> list[RunComparison]:
 
 
 def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunComparison:
-    if None not in (first.within, second.within) and first.within != second.within:
-        scales = " and ".join("{:g} to {:g}".format(*each.within) for each in (first, second) if each.within)
-        return RunComparison(a, b, (), why_not=f"{a} and {b}: their scores have other scales ({scales})")
     options = tuple(_option_differences(first, second))
     within = first.within if first.within == second.within else None
     has_right, is_told = first.has_right and second.has_right, first.is_told and second.is_told
     names = [name for name in first.rows if name in second.rows]
-    rows = []
     pairs = [(name, name) for name in names] or list(product(first.rows, second.rows))
+    rows: list[RowComparison] = []
     for one, other in pairs[:_ROWS_MOST]:
         of_a, of_b = first.rows[one], second.rows[other]
         are_shares = of_a.are_shares and of_b.are_shares
         entry = paired_entry(of_a.figures, of_b.figures, within=within, of=first.of, of_shares=are_shares)
         if entry is not None:
-            differences = (*_pair_differences(of_a.pair, of_b.pair, first, second), *options)
-            rows.append((one, other, differences, entry, tuple(_flips(of_a, of_b, first.names, has_right))))
+            differing = (*_pair_differences(of_a.pair, of_b.pair, first, second), *options)
+            flips = tuple(_flips(of_a, of_b, first.names, has_right))
+            entry |= {"items": entry[first.of]}
+            rows.append(RowComparison(a=one, b=other, differences=differing, entry=entry, flips=flips))
     if not rows:
-        return RunComparison(a, b, (), why_not=f"{a} and {b}: no row of one with a score is in the other")
-    if any(each.option.startswith(_SCORERS) for each in options) and (scales := _unlike_scales(first, second)):
-        return RunComparison(a, b, (), why_not=f"{a} and {b}: their scores have other scales ({scales})")
+        return RunComparison(a, b, why_not=f"{a} and {b}: no row of one with a score is in the other")
+    has_scorers = any(each.option.startswith(_SCORERS) for each in options)
+    scales, are_other = _scales(first, second) if has_scorers or (first.within and second.within) else ("", False)
+    if are_other:
+        return RunComparison(a, b, why_not=f"{a} and {b}: their scores have other scales ({scales})")
     # A difference in one option alone is a treatment.
-    of_treatments = [entry["p"] if is_told and len(options) == 1 else None for _, _, options, entry, _ in rows]
-    return RunComparison(
-        a,
-        b,
-        tuple(
-            RowComparison(a=one, b=other, differences=differing, entry=entry, p_adjusted=p, flips=flips, of=first.of)
-            for (one, other, differing, entry, flips), p in zip(rows, holm(of_treatments), strict=True)
-        ),
-        has_right=has_right,
-        is_told=is_told,
-        left_out=max(0, len(pairs) - _ROWS_MOST),
-    )
+    has_p = [is_told and not scales and len(row.differences) == 1 for row in rows]
+    p_values = [row.entry["p"] if has else None for row, has in zip(rows, has_p, strict=True)]
+    for row, p, adjusted in zip(rows, p_values, holm(p_values), strict=True):
+        row.entry.update(p=p, p_adjusted=adjusted)
+    left_out = max(0, len(pairs) - _ROWS_MOST)
+    return RunComparison(a, b, tuple(rows), first.of, has_right, is_told, scales=scales, left_out=left_out)
 
 
-def _unlike_scales(first: RunFigures, second: RunFigures) -> str:
-    """Returns the ranges of two scorers' figures if those of one lie outside the other's scale; else nothing. A scorer
-    whose figures all lie within 0 and 1 has this scale."""
-    ends, scales = [], []
+def _scales(first: RunFigures, second: RunFigures) -> tuple[str, bool]:
+    """Returns the scales of two scorers' figures as a text if nobody knows that they are one, and whether they are
+    certainly two. Figures within 0 and 1 have this scale if their scorer declares none."""
+    seen, known = [], []
     for run in (first, second):
         figures = [value for row in run.rows.values() for value in row.figures.values()]
         low, high = min(figures), max(figures)
-        ends.append((low, high))
-        scales.append(run.within or ((0.0, 1.0) if low >= 0 and high <= 1 else (-inf, inf)))
-    fits = (least <= low and high <= most for (least, most), (low, high) in zip(scales, ends[::-1], strict=True))
-    return "" if all(fits) else " and ".join(f"{low:g} to {high:g}" for low, high in ends)
+        seen.append((low, high))
+        known.append(run.within or ((0.0, 1.0) if low >= 0 and high <= 1 else None))
+    if known[0] is not None and known[0] == known[1]:
+        return "", False
+    others = zip(known, seen[::-1], strict=True)
+    fits = None in known and all(scale is None or scale[0] <= low <= high <= scale[1] for scale, (low, high) in others)
+    told = [each for each in known if each] if None not in known else seen
+    return " and ".join(f"{low:g} to {high:g}" for low, high in told), not fits
 
 
 def _option_differences(first: RunFigures, second: RunFigures) -> Iterator[Difference]:
@@ -262,16 +263,10 @@ def comparison_lines(comparisons: Sequence[RunComparison]) -> list[str]:
 
 
 def _row_lines(row: RowComparison, compared: RunComparison) -> Iterator[str]:
-    low, high = row.entry["ci95"]
-    note = row.entry["ci95_note"] or ""
-    interval = f" (95% interval {low:+.3f} to {high:+.3f})" if low is not None else f" ({note})" if note else ""
-    tests = sum(each.p_adjusted is not None for each in compared.rows)
-    of = "model" if row.a == row.b else "pair"
-    p = "" if row.p_adjusted is None else f", {p_text(row.entry['p'], row.p_adjusted, tests, of)}"
+    tests = sum(each.entry["p"] is not None for each in compared.rows)
+    found = entry_text(row.entry, compared.of, tests, "model" if row.a == row.b else "pair")
     extra = [each.brief for each in row.differences if each not in compared.differences]
-    more = f"; differ in {', '.join(extra)}" if extra else ""
-    over = count_text(row.entry[row.of], row.of.removesuffix("s"))
-    yield f"{row.name}: {row.entry['difference']:+.3f}{interval} over {over}{p}{more}"
+    yield f"{row.name}: {found}" + (f"; differ in {', '.join(extra)}" if extra else "")
     ahead_in = "right only in" if compared.has_right else "higher in"
     for name, ahead in (
         (compared.a, [flip.item for flip in row.flips if flip.a > flip.b]),

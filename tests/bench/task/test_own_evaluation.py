@@ -186,6 +186,23 @@ def test_a_corrected_scorer_reaches_records_scores_report_and_manifest_and_the_o
     assert cli("verify", "run").code == 5
 
 
+@pytest.mark.parametrize(
+    ("asks", "differ"),
+    [(PLAIN.replace("Number", "A number"), "prompt, questions"), (PLAIN, "")],
+    ids=["otherwise", "as"],
+)
+def test_a_rescoring_by_a_file_with_other_questions_says_that_no_run_goes_on_with_it(
+    cli: CommandLine, provider: Provider, tmp_path: Path, asks: str, differ: str
+) -> None:
+    write(tmp_path, PLAIN)
+    assert cli(*asked(provider, "mine.py", "--out", "run", "--no-report", "--trials", "3")).code == 0
+    write(tmp_path, asks.replace("SCORE", 'ms.regex("answer to the prompt [0-3]")'))
+    done = cli("rescore", "run", "--task", "mine.py", "--no-report")
+    said = f"mine.py asks otherwise than this run did ({differ}): `resume` and `retry` will refuse it\n"
+    assert done.code == 0 and (said in done.err) == ("asks otherwise" in done.err) == bool(differ), done.err
+    assert cli("resume", "run", "--no-report", "--no-progress").code == (2 if differ else 0)
+
+
 def test_a_rescoring_says_that_the_common_report_of_several_runs_has_the_old_scores(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
@@ -283,7 +300,6 @@ def test_what_is_not_compared_is_said() -> None:
     [
         ([0.0, 1.0], [3.0, 5.0], "0 to 1 and 3 to 5"),
         ([0.25, 0.5], [25.0, 50.0], "0.25 to 0.5 and 25 to 50"),
-        ([2.0, 30.0], [1.0, 5.0], ""),
         ([0.25, 0.5], [0.0, 1.0], ""),
     ],
 )
@@ -297,18 +313,28 @@ def test_two_scorers_of_which_one_gives_what_the_other_never_gives_are_not_compa
     assert not compared_runs(same)[0].why_not
 
 
+def test_of_two_plain_scorers_it_is_said_that_nobody_knows_whether_they_have_one_scale() -> None:
+    runs = {"a": run_of(["m"], [1.0, 5.0] * 5, scorer="f"), "b": run_of(["m"], [0.0, 100.0] * 5, scorer="g")}
+    [compared] = compared_runs({name: structs.replace(run, within=None) for name, run in runs.items()})
+    assert compared.sentence.endswith("; it is not known whether scores 1 to 5 and 0 to 100 have one scale")
+    assert compared.rows[0].entry["p"] is None
+    same = {name: structs.replace(run, within=None, options={"prompt": name}) for name, run in runs.items()}
+    [compared] = compared_runs(same)
+    assert compared.sentence.endswith("alone") and compared.rows[0].entry["p"] is not None
+
+
 def test_a_treatment_has_the_exact_p_of_its_flips_and_several_models_share_it_by_holm() -> None:
     # Nine flips, all one way: 2 / 2**9; of two models, twice that.
     first, second = run_of(["m"], [1.0] * 9 + [0.0], prompt="A"), run_of(["m"], [0.0] * 10, prompt="B")
     [compared] = compared_runs({"a": first, "b": second})
     [row] = compared.rows
-    assert row.p_adjusted == pytest.approx(2 / 2**9) and row.entry["difference"] == pytest.approx(0.9)
+    assert row.entry["p_adjusted"] == pytest.approx(2 / 2**9) and row.entry["difference"] == pytest.approx(0.9)
     assert [flip.item for flip in row.flips] == [f"i{at}" for at in range(9)]
     both = {"a": run_of(["m", "n"], [1.0] * 9 + [0.0], prompt="A"), "b": run_of(["m", "n"], [0.0] * 10, prompt="B")}
     [compared] = compared_runs(both)
-    assert [row.p_adjusted for row in compared.rows] == pytest.approx([4 / 2**9] * 2)
+    assert [row.entry["p_adjusted"] for row in compared.rows] == pytest.approx([4 / 2**9] * 2)
     [other] = compared_runs({"a": first, "b": run_of(["m"], [0.0] * 10, prompt="B", trials="3")})
-    assert other.rows[0].p_adjusted is None
+    assert other.rows[0].entry["p_adjusted"] is None
 
 
 def test_a_p_says_whether_holm_adjusted_it_and_over_what() -> None:
