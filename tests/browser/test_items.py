@@ -257,6 +257,18 @@ def test_texts_of_models_and_data_run_nothing_in_any_field(browser: Browser, tmp
         assert (watched.ran(), watched.complaints, watched.requests) == (None, [], [page.as_uri()])
 
 
+def test_on_paper_a_message_that_asks_for_a_tool_says_for_which(browser: Browser, tmp_path: Path) -> None:
+    prompt = [{"role": "assistant", "content": [{"toolcall": {"name": "add", "arguments": "[1, 2]"}}]}]
+    with opened(
+        browser, reported(write_records(tmp_path / "tools", [answer("q", ONE, "x", prompt=prompt)]))
+    ) as watched:
+        watched.settle(".items")
+        watched.page.locator(".matrix tbody button").click()
+        watched.page.emulate_media(media="print")
+        shown = watched.page.locator(".message.assistant").inner_text()
+        assert " ".join(shown.split()) == "assistant Asks for the tool add"
+
+
 def test_an_image_that_the_run_kept_is_shown_and_no_other_is_asked_for(browser: Browser, tmp_path: Path) -> None:
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     kept, away = "data:image/png;base64, 118 characters, sha256 0", "https://nowhere.invalid/x.png"
