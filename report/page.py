@@ -33,10 +33,9 @@ def page(title: str, parts: Sequence[PageContents], kept_in: Path | None = None)
     runtime = _runtime(kept_in)
     specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
     packs = {name: pack for part in parts for name, pack in part.packs.items()}
+    of_items = ["items.js"] if packs else []
     packs["csv-data"] = packed({csv_name(table): csv_of(table).decode() for part in parts for table in part.tables})
-    scripts = [runtime, source_of("elements.js"), source_of("page.js")]
-    # Benchmarks share the script of their items.
-    scripts += dict.fromkeys(script for part in parts for script in part.scripts)
+    scripts = [runtime, *map(source_of, ("elements.js", "page.js", *of_items))]
     blocks = [
         f'<script type="application/json" id="figure-data">{in_script(specs)}</script>',
         "\n".join(f'<script type="text/plain" id="{name}">{packed}</script>' for name, packed in packs.items()),
@@ -50,7 +49,8 @@ def framed_page(
     """Returns a whole page in UTF-8: the frame with title, contents and style, around the sections of all `parts`.
     `scripts` are JavaScript sources; `blocks` is the markup that holds their data, and stands before them."""
     figures = [figure for part in parts for figure in part.figures]
-    style = _style(figures, "".join(dict.fromkeys(part.style for part in parts)))
+    of_items = source_of("items.css") if any(part.packs for part in parts) else ""
+    style = _style(figures, of_items + "".join(part.style for part in parts))
     heading = one_line(title)
     values = {
         "policy": policy(style, scripts),

@@ -72,9 +72,7 @@ class PageContents(Struct, frozen=True, kw_only=True):
     command: str = ""
     """The command that makes the report again."""
     packs: Mapping[str, str] = MappingProxyType({})
-    """Data for the scripts of the page, by the identity of their element."""
-    scripts: tuple[str, ...] = ()
-    """Scripts of this benchmark, besides those of every page."""
+    """Data for the tables of items by models, by the identity of their element."""
     style: str = ""
     """Style rules of this benchmark, besides those of every page."""
 

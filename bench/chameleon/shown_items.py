@@ -77,7 +77,7 @@ class ConversationReader(ItemReader):
         traces = Traces()
         for record in records:
             with suppress(ValueError):  # what is wrong with a line, `verify` says
-                traces.add(msgspec.json.encode(record))
+                traces.take(record)
         figures = {step.turn.number: step for trace in traces.traces() for step in steps(trace.turns, self._readings)}
         turns = []
         for record in records:

@@ -124,12 +124,15 @@ class Traces:
         return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
 
     def add(self, line: bytes) -> bool:
-        """Adds a line; returns False if it records a failure and no turn. If a turn occurs twice the first is kept, and
-        the other is listed in `repeated`. Raises ValueError for an invalid turn."""
+        """Adds a line, as `take` does. Raises ValueError for a line that is none."""
         try:
-            record = self._decode(line)
+            return self.take(self._decode(line))
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise ValueError(str(error)) from error
+
+    def take(self, record: StoredTurn) -> bool:
+        """Adds a record; returns False if it is a failure and no turn. If a turn occurs twice the first is kept, and
+        the other is listed in `repeated`. Raises ValueError for an invalid turn."""
         if record.status not in ("ok", "refused"):
             self._fail(record)
             return False

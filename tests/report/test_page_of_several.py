@@ -24,7 +24,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> str:
     survey, folder = realistic(), tmp_path_factory.mktemp("together")
     standings = tuple(AnswerStatus(answers.name, len(answers), len(answers)) for answers in survey.answers)
     answers = structs.replace(tables_and_figures(survey), title="MillStone: 4 models", standings=standings)
-    answers = with_sections(answers, survey)
+    answers = structs.replace(with_sections(answers, survey), packs={"millstone-matrix-data": ""})
     turns = contents([written_run(folder, run_records(PERSONAS, [0.0, 1.0], conversations=4, turns=4))])
     return page(f"{answers.title}; {turns.title}", [answers, turns]).decode()
 
@@ -42,6 +42,10 @@ def test_both_stand_on_one_page_and_no_name_is_given_twice(together: str) -> Non
         assert link in found
     assert '<p class="whose">MillStone</p>' in together and 'id="chameleon-summary-whose">Chameleon</p>' in together
     assert {"table-4-om", "chameleon-table-1-scores", "chameleon-matrix-data"} <= set(found)
+
+
+def test_the_style_and_the_script_of_items_stand_there_once(together: str) -> None:
+    assert together.count(".matrix { max-height: 36rem") == together.count("window.showItems = showItems") == 1
 
 
 def test_nothing_is_allowed_but_what_stands_in_the_page(together: str) -> None:

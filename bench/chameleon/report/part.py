@@ -22,7 +22,7 @@ from ....report.headline import Headline, HeadlineScore
 from ....report.html_tables import shown_value, table_html
 from ....report.interval_cells import OVER, interval_in_a_cell
 from ....report.labels import folder_labels
-from ....report.sections import PageContents, Section, paper_sections
+from ....report.sections import PageContents, paper_sections
 from ....report.standings import RunOrigin, choices_html, samples_note, standings_html, state_html
 from ....report.table import MODEL, PUBLISHED, Cell, Column, Kind, Table, number_of
 from ...evaluation.door.benchmark import ItemBenchmark
@@ -93,7 +93,7 @@ def contents(
     """Returns the contents of Chameleon's part of a report; reads the records of a few conversations again, for their
     texts. `readings` None: the defaults. The same runs give the same contents."""
     made = conversation_scores(runs, readings or Readings())
-    items = item_section(_matrix(made), "chameleon")
+    items, packs = item_section(_matrix(made), "chameleon", "The conversations")
     every = structs.replace(
         tables_and_figures(made),
         title=_title(made),
@@ -102,13 +102,11 @@ def contents(
         origins=tuple(origins),
         choices=choices(made.readings),
         command=command,
-        packs=items.packs,
-        scripts=(items.script,),
-        style=items.style + _STYLE,
+        packs=packs,
+        style=_STYLE,
     )
-    section = Section(f"{_PREFIX}matrix", "The conversations", items.body)
     note = samples_note(every.of_samples)
-    sections = paper_sections(every, _summary(every), "Behind the scores", note, [section], _PREFIX)
+    sections = paper_sections(every, _summary(every), "Behind the scores", note, [items], _PREFIX)
     return structs.replace(every, headline=_headline(every), sections=sections)
 
 

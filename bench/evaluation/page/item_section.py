@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from ....report.escaping import packed
-from ....report.page_policy import source_of
+from ....report.sections import Section
 from .items import Matrix
 
 # Before compression: a million characters of prose take about half a megabyte of a page.
@@ -22,17 +21,9 @@ _CHARS, _LONGEST = 8_000_000, 6_000
 _CELLS, _TITLES = 400_000, 4_000_000
 
 
-class ItemSection(Struct, frozen=True):
-    """The section's markup, and the data, script and style that it needs."""
-
-    body: str
-    packs: dict[str, str]
-    script: str
-    style: str
-
-
-def item_section(matrix: Matrix, name: str) -> ItemSection:
-    """Returns the section on the items of these runs. `name` is the beginning of its elements' ids."""
+def item_section(matrix: Matrix, name: str, title: str = "Items by models") -> tuple[Section, dict[str, str]]:
+    """Returns the section on the items of these runs, and the data for the page's script. `name` is the beginning of
+    its elements' ids."""
     order = _order(matrix)
     kept = sorted(order[: max(1, _CELLS // max(1, len(matrix.models)))])
     texts = dict(_texts(matrix, order))
@@ -40,14 +31,12 @@ def item_section(matrix: Matrix, name: str) -> ItemSection:
     notes = list(_notes(len(matrix.items), len(kept), len(texts), first))
     columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))), notes=notes)
     identity = f"{name}-matrix"
-    return ItemSection(
-        body=f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'
+    body = (
+        f'<div class="items" id="{identity}-table" data-columns="{identity}-data" data-texts="{identity}-texts">'
         '<noscript><p class="note">The table of items needs JavaScript; every answer stands in records.jsonl.</p>'
-        "</noscript></div>",
-        packs={f"{identity}-data": packed(columns), f"{identity}-texts": packed(texts)},
-        script=source_of("items.js"),
-        style=source_of("items.css"),
+        "</noscript></div>"
     )
+    return Section(identity, title, body), {f"{identity}-data": packed(columns), f"{identity}-texts": packed(texts)}
 
 
 def _order(matrix: Matrix) -> list[int]:

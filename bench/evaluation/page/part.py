@@ -79,8 +79,8 @@ def general_part(
     if figure.spec is not None:
         sections.append(Section(f"{prefix}figures", "Scores and intervals", figure_html(figure, behind)))
     sections.append(Section(f"{prefix}tables", "Behind the scores", "".join(map(table_section, rest))))
-    items = item_section(matrix, benchmark.name)
-    sections.append(Section(f"{prefix}matrix", "Items by models", items.body))
+    items, packs = item_section(matrix, benchmark.name)
+    sections.append(items)
     sections.append(Section(f"{prefix}origin", "How it was made", origins_html(origins, command)))
     return PageContents(
         name=benchmark.title,
@@ -93,9 +93,7 @@ def general_part(
         standings=standings,
         unmeasured=unmeasured,
         unlike=difference,
-        packs=items.packs,
-        scripts=(items.script,),
-        style=items.style,
+        packs=packs,
     )
 
 

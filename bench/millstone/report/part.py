@@ -74,12 +74,11 @@ def page_contents(
         choices=_choices(report, tables, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *command_paths(labels), *counted, *flags]),
     )
-    items = None
-    if folders:
-        several = {folder.path: labels[folder.path] if len(folders) > 1 else "" for folder in folders}
-        items = item_section(Matrix([folder.items for folder in folders], several), "millstone")
-        contents = structs.replace(contents, packs=items.packs, scripts=(items.script,), style=items.style)
-    return with_sections(contents, report, [] if items is None else [Section("matrix", "Items by models", items.body)])
+    if not folders:
+        return with_sections(contents, report, [])
+    several = {folder.path: labels[folder.path] if len(folders) > 1 else "" for folder in folders}
+    items, packs = item_section(Matrix([folder.items for folder in folders], several), "millstone")
+    return with_sections(structs.replace(contents, packs=packs), report, [items])
 
 
 def _origin(benchmark: ItemBenchmark[Any], folder: AnswerFolder, name: str) -> RunOrigin:
