@@ -5,7 +5,7 @@ Reads a finished run folder of a task. Computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,12 @@ from ...engine.runs.journal import read_lines
 from ...engine.runs.run_folder import FAILURES, RECORDS
 from ...metrics.statistics.comparisons import Comparison
 from ...report.escaping import in_html
+from ...report.html_tables import table_html
 from ...report.labels import one_line
+from ...report.table import MODEL, Cells, Column, table_of
 from ..evaluation.door.record import Record as BaseRecord
 from ..evaluation.running.journals import decoded
 from .records import Record
-
-_HEADS = ("score", "95% interval", "items")
-_NONE = "–"
 
 
 class ScoreFigure(Struct, frozen=True):
@@ -218,21 +217,31 @@ def _pair(row: Mapping[str, Any]) -> PairResult:
     return PairResult(row["a"], row["b"], found, row["p_adjusted"])
 
 
+_SCORES: Cells[tuple[str, str | None, ScoreFigure, ModelResult | None]] = {
+    MODEL: lambda row: row[0],
+    Column("name", "Name"): lambda row: row[1],
+    Column("score", "Score", "rate"): lambda row: row[2].mean,
+    Column("interval", "95% interval"): lambda row: _ends(row[2].low, row[2].high, ".3f", row[2].note),
+    Column("items", "Items", "count"): lambda row: row[2].items,
+    Column("answers", "Answers", "count"): lambda row: None if row[3] is None else row[3].answers,
+    Column("without", "Without a score", "count"): lambda row: None if row[3] is None else row[3].without_score,
+}
+_PAIRS: Cells[PairResult] = {
+    Column("compared", "Compared"): lambda pair: f"{pair.a} − {pair.b}",
+    Column("difference", "Difference"): lambda pair: f"{pair.found.difference:+.3f}",
+    Column("interval", "95% interval"): lambda pair: _ends(pair.found.low, pair.found.high, "+.3f", pair.found.note),
+    Column("p", "p", "p"): lambda pair: pair.found.p,
+    Column("p_holm", "p, adjusted by Holm", "p"): lambda pair: pair.p_adjusted,
+}
+
+
 def _html(evaluation: Evaluation) -> str:
     """Returns an evaluation as HTML. All texts are escaped; it has no script, no link and no address."""
     models, report = evaluation.models, evaluation.report
-    scores = [
-        (name, *_cells(each.score), f"{each.answers:,}", f"{each.without_score:,}") for name, each in models.items()
-    ]
-    pairs = [pair for each in models.values() for pair in each.variant_pairs]
-    tables = (
-        _table(("model", *_HEADS, "answers", "without a score"), scores),
-        _table(("model", "", *_HEADS), [row for name, each in models.items() for row in _parts(name, each)]),
-        _table(
-            ("compared", "difference", "95% interval", "p", "p, adjusted by Holm"),
-            map(_pair_row, (*evaluation.pairs, *pairs)),
-        ),
-    )
+    scores = [(name, None, each.score, each) for name, each in models.items()]
+    parts = [row for name, each in models.items() for row in _parts(name, each)]
+    pairs = [*evaluation.pairs, *(pair for each in models.values() for pair in each.variant_pairs)]
+    tables = table_of("scores", "Scores", "", [*scores, *parts], _SCORES), table_of("pairs", "", "", pairs, _PAIRS)
     cost = "no price is known" if evaluation.cost is None else f"cost ${evaluation.cost:,.4f}"
     made = f"{cost}; report: {report}" if report is not None else cost
     remarks = [remark for each in models.values() for remark in each.remarks]
@@ -240,48 +249,23 @@ def _html(evaluation: Evaluation) -> str:
         (
             f"<p><b>{_text(evaluation.name)}</b>: {_text(str(evaluation.folder))}</p>",
             *(f'<p style="color: #c22">{_text(line)}</p>' for line in evaluation.troubles()),
-            *tables,
+            *(table_html(each, each.name) for each in tables if each.rows),
             *(f"<p>{_text(line)}</p>" for line in (*remarks, made)),
         )
     )
 
 
-def _parts(name: str, model: ModelResult) -> Iterator[tuple[str, ...]]:
+def _parts(name: str, model: ModelResult) -> Iterator[tuple[str, str, ScoreFigure, None]]:
     """Yields the rows of a model's other figures, groups and variants."""
-    for kind, figures in (
-        ("", model.scores),
-        ("", model.figures),
-        ("group ", model.groups),
-        ("variant ", model.variants),
-    ):
-        yield from ((name, f"{kind}{part}", *_cells(figure)) for part, figure in figures.items())
+    kinds = ("", model.scores), ("", model.figures), ("group ", model.groups), ("variant ", model.variants)
+    return ((name, f"{kind}{part}", figure, None) for kind, figures in kinds for part, figure in figures.items())
 
 
-def _cells(figure: ScoreFigure) -> tuple[str, str, str]:
-    score = _NONE if figure.mean is None else f"{figure.mean:.3f}"
-    return score, _ends(figure.low, figure.high, ".3f", figure.note), f"{figure.items:,}"
-
-
-def _pair_row(pair: PairResult) -> tuple[str, ...]:
-    found = pair.found
-    ends = _ends(found.low, found.high, "+.3f", found.note)
-    return f"{pair.a} − {pair.b}", f"{found.difference:+.3f}", ends, f"{found.p:.3g}", f"{pair.p_adjusted:.3g}"
-
-
-def _ends(low: float | None, high: float | None, form: str, note: str | None) -> str:
+def _ends(low: float | None, high: float | None, form: str, note: str | None) -> str | None:
     if low is None or high is None:
-        return note or _NONE
+        return note
     ends = f"{low:{form}} to {high:{form}}"
     return f"{ends}, {note}" if note else ends
-
-
-def _table(heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
-    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    if not body:
-        return ""
-    return (
-        f"<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr></thead><tbody>{body}</tbody></table>"
-    )
 
 
 def _text(text: str) -> str:
