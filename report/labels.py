@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 _SLUG = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 # Categories of control characters, marks of text direction, invisible characters, surrogates, and separators of lines.
@@ -100,3 +103,17 @@ def folder_labels(paths: Sequence[Path]) -> dict[Path, str]:
         if len(set(labels.values())) == len(labels):
             return labels
     return {path: str(path) for path in paths}
+
+
+def told_apart(names: Mapping[_Key, str], runs: Mapping[_Key, str], twice: Container[str]) -> dict[_Key, str]:
+    """Returns names of which no two are the same: those in `twice` have their run's label behind them."""
+    told = {key: name for key, name in names.items() if name not in twice}
+    taken = set(told.values())
+    for key, name in names.items():
+        if name in twice:
+            label, number = f"{name} ({runs[key]})", 2
+            while label in taken:  # a model may be called what another one is with its run
+                label, number = f"{name} ({runs[key]}) #{number}", number + 1
+            taken.add(label)
+            told[key] = label
+    return told

@@ -17,7 +17,7 @@ from ....metrics.chameleon.readings import Readings
 from ....metrics.chameleon.sample import PairSample, by_model, ranks, samples
 from ....metrics.chameleon.traces import ConversationTrace
 from ....metrics.chameleon.unmeasured import remarks, unmeasured
-from ....report.labels import named_list
+from ....report.labels import named_list, told_apart
 from ....report.standings import AnswerStatus
 from .manner import kind_of
 from .runs import ConversationRun
@@ -121,15 +121,5 @@ def _names(runs: Sequence[ConversationRun]) -> dict[tuple[int, str], str]:
         for pair in run_pairs:
             kinds.setdefault(pair.model, set()).add(kind_of(run))
     twice |= {model for model, manners in kinds.items() if len(manners) > 1}
-    named: dict[tuple[int, str], str] = {}
-    taken = {pair.model for run_pairs in pairs for pair in run_pairs} - twice
-    for at, (run, run_pairs) in enumerate(zip(runs, pairs, strict=True)):
-        for model in dict.fromkeys(pair.model for pair in run_pairs):
-            name = unique_name = f"{model} ({run.label})" if model in twice else model
-            number = 2
-            while model in twice and unique_name in taken:  # a model may be called what another one is with its run
-                unique_name, number = f"{name} #{number}", number + 1
-            if model in twice:
-                taken.add(unique_name)
-            named[at, model] = unique_name
-    return named
+    names = {(at, pair.model): pair.model for at, run_pairs in enumerate(pairs) for pair in run_pairs}
+    return told_apart(names, {key: runs[key[0]].label for key in names}, twice)

@@ -22,7 +22,7 @@ from ....metrics.millstone.answers import AnswerRows
 from ....metrics.millstone.gaps import Shape, inferred
 from ....metrics.millstone.silence import Silence
 from ....metrics.naming import row_names
-from ....report.labels import folder_labels
+from ....report.labels import folder_labels, told_apart
 from ....report.standings import AnswerStatus
 from ...evaluation.door.item_line import StepTotals
 from ...evaluation.door.kept_options import kept_options
@@ -183,22 +183,10 @@ def standings(folders: Sequence[AnswerFolder]) -> tuple[AnswerStatus, ...]:
 def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
     """Returns a unique name for each pair: the model's, with its treatment if it has several, with its folder if
     another folder has the same name."""
-    plain = {}
-    for folder in folders:
-        for pair, label in row_names(folder.pairs()).items():
-            plain[folder.path, pair] = label
     labels = folder_labels([folder.path for folder in folders])
-    times = Counter(plain.values())
-    by_key: dict[tuple[Path, Pair], str] = {}
-    taken: set[str] = set()
-    for key, name in plain.items():
-        label = named = name if times[name] == 1 else f"{name} ({labels[key[0]]})"
-        number = 2
-        while label in taken:  # a model may be called what another one is called with its folder
-            label, number = f"{named} #{number}", number + 1
-        taken.add(label)
-        by_key[key] = label
-    return by_key
+    plain = {(folder.path, pair): name for folder in folders for pair, name in row_names(folder.pairs()).items()}
+    twice = {name for name, times in Counter(plain.values()).items() if times > 1}
+    return told_apart(plain, {key: labels[key[0]] for key in plain}, twice)
 
 
 def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
