@@ -25,10 +25,6 @@ class Rescoring(Struct, frozen=True, kw_only=True):
     """The name of the file whose scorers gave the new scores."""
     sha256: str
     """Its digest."""
-    score: dict[str, Any]
-    """The scorers of before, as the specification had them."""
-    specification_hash: str
-    """The hash of the specification of before."""
     records: str
     """The records of before."""
     records_sha256: str
