@@ -31,7 +31,6 @@ from .variants import COMPARED, variant_tables
 if TYPE_CHECKING:
     from ..door.benchmark import ItemBenchmark
 
-_DIFFERING = 100
 _ITEMS = Column("items", "Items", "count")
 
 
@@ -53,8 +52,7 @@ def general_part(
     unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
     warnings = [f"Not compared: {difference}."] if difference else []
     remarks = tuple(dict.fromkeys([*warnings, *(remark for run in runs for remark in _remarks(run))]))
-    matrix = Matrix([run.items for run in runs], names)
-    tables = _tables(benchmark, runs, names, matrix)
+    tables = _tables(benchmark, runs, names)
     origins = [origin_of(benchmark, run.manifest, labels[run.path], run.answers) for run in runs]
     command = shlex.join(["millstream", "report", *command_paths(labels), *flags])
     prefix = f"{benchmark.name}-"
@@ -79,7 +77,7 @@ def general_part(
     if figure.spec is not None:
         sections.append(Section(f"{prefix}figures", "Scores and intervals", figure_html(figure, behind)))
     sections.append(Section(f"{prefix}tables", "Behind the scores", "".join(map(table_section, rest))))
-    items, packs = item_section(matrix, benchmark.name)
+    items, packs = item_section(Matrix([run.items for run in runs], names), benchmark.name)
     sections.append(items)
     sections.append(Section(f"{prefix}origin", "How it was made", origins_html(origins, command)))
     return PageContents(
@@ -154,15 +152,12 @@ def _remarks(run: ReadRun) -> Iterator[str]:
         yield from entry.get("remarks", ())
 
 
-def _tables(
-    benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str], matrix: Matrix
-) -> list[Table]:
+def _tables(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
     """Returns the table of scores, then those of the other tables that have rows."""
     tables = [_scores(benchmark, runs, names)]
     others = (
         _groups(benchmark, runs, names),
         _comparisons(benchmark, runs, names),
-        _differing(benchmark, matrix),
         _answers(benchmark, runs, names),
     )
     return tables + [table for table in others if table.rows]
@@ -244,27 +239,6 @@ def _comparisons(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: 
             **COMPARED,
         },
     )
-
-
-def _differing(benchmark: ItemBenchmark[Any], matrix: Matrix) -> Table:
-    """Returns the table of the items where models differ most."""
-    spread = matrix.spread()
-    items = [(item, float(spread[at]), at) for item, at in matrix.items.items() if spread[at] > 0]
-    items.sort(key=lambda each: (-each[1], each[0]))
-    rows = []
-    for item, apart, at in items[:_DIFFERING]:
-        title, group = matrix.words(item)
-        scores = (None if score != score else score for score in matrix.score[:, at].tolist())
-        rows.append((item, title or None, group or None, apart, *scores))
-    columns = (
-        Column("item", "Item"),
-        Column("asked", "Asked"),
-        Column("group", "Group"),
-        Column("spread", "Largest difference", "small"),
-        *(Column(f"model_{at + 1}", matrix.model_name(at), "small") for at in range(len(matrix.models))),
-    )
-    note = f"The mean score of each model on an item; at most {_DIFFERING} items, those with the largest difference."
-    return Table(f"{benchmark.name}-differing", "Items where models differ", note, columns, tuple(rows))
 
 
 def _answers(benchmark: ItemBenchmark[Any], runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
