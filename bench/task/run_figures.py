@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from msgspec import json
 
 from ...metrics.statistics.intervals import are_binary
 from ...metrics.task.summary import seen_bounds
+from ..evaluation.door.item_reader import brief, text_of
 from ..evaluation.door.run_figures import RowFigures, RunFigures
 from ..evaluation.door.treatments import pairs_in
 from .described import options_of
@@ -72,7 +72,8 @@ class _Items:
                 # Two files may give different rows one id.
                 digest = hashlib.sha256(canonical(record.row)).hexdigest()
                 key = self.keys[record.item] = f"{record.item} {digest[:16]}"
-                self.names[key] = record.item if "id" in record.row else _row_text(record)
+                row = brief(", ".join(map(str, record.row.values())), _NAME_CHARS)
+                self.names[key] = record.item if "id" in record.row else row or record.item
             if not record.trial:
                 text, of_variant = _prompt_text(record), f"{key} {record.variant or ''}"
                 self.prompts.setdefault(of_variant, hash(text))
@@ -86,17 +87,7 @@ def _is_template(specification: Mapping[str, Any]) -> bool:
     return all("text" in each for each in (prompt.get("variants") or {"": prompt}).values())
 
 
-def _row_text(record: Record) -> str:
-    text = " ".join(", ".join(str(value) for value in record.row.values()).split())
-    return (text if len(text) <= _NAME_CHARS else f"{text[: _NAME_CHARS - 1]}…") or record.item
-
-
 def _prompt_text(record: Record) -> str:
     if isinstance(record.prompt, str):
         return record.prompt
-    texts = (message.get("content") for message in record.prompt)
-    roles = (message.get("role") for message in record.prompt)
-    return "\n".join(
-        f"{role}: {text if isinstance(text, str) else json.encode(text).decode()}"
-        for role, text in zip(roles, texts, strict=True)
-    )
+    return "\n".join(f"{message.get('role')}: {text_of(message.get('content'))}" for message in record.prompt)
