@@ -21,15 +21,20 @@ from ...bench.evaluation.door.registry import benchmark_of
 from ...bench.evaluation.door.run_counts import entry_of
 from ...bench.evaluation.door.served_rows import ScoredRun, Tally
 from ...bench.evaluation.door.treatments import pairs_in
+from ...bench.evaluation.reading.run_comparison import compared_folders, comparison_lines
 from ...bench.evaluation.running.scoring import SCORES
 from ...bench.evaluation.running.served import rows_in
 from ...engine.fault import LocalFault
 from ...engine.folder_file import lines_in, read_whole
 from ...engine.pairs import Pair, pair_of
 from ...engine.runs.run_folder import RECORDS, read_manifest
+from ...format import command_text
+from ...report.escaping import visible
 
 # So long does one look read; no other request reads records meanwhile.
 READING_S = 0.7
+# Longer records are not scored while other requests wait.
+_COMPARED_BYTES = 1 << 26
 _SO_FAR = ("answers", "refused", "mean score so far")
 
 
@@ -136,3 +141,15 @@ class RunScores:
         if isinstance(record.score, int | float):
             sums.scored += 1
             sums.total += record.score
+
+
+def comparison_of(folders: Mapping[str, Path]) -> str:
+    """Returns what `score` prints of the difference of two runs, by their names; empty if one has not ended, or they
+    are of different benchmarks."""
+    paths = folders.values()
+    benchmarks = {benchmark_of(path) for path in paths}
+    if len(folders) != 2 or len(benchmarks) != 1 or not all(read_manifest(path).get("ended") for path in paths):
+        return ""
+    if sum((path / RECORDS).stat().st_size for path in paths) > _COMPARED_BYTES:
+        return f"Their difference: {command_text('score', *paths)}"
+    return "\n".join(map(visible, comparison_lines(compared_folders(benchmarks.pop(), folders, {}))))

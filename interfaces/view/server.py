@@ -33,7 +33,7 @@ from .folders import OF_FIELDS, RunFolders
 from .items import RUNS_KEPT, ItemTables
 from .labels import LabelSheets
 from .page import page
-from .scores import RunScores
+from .scores import RunScores, comparison_of
 
 HOST = "127.0.0.1"
 _BODY_S = 10.0
@@ -150,6 +150,7 @@ class ViewServer:
             "/columns": self._columns,
             "/share": self._share,
             "/details": self._details,
+            "/compared": self._compared,
             "/question": self._question,
         }.get(path)
         if read is None:
@@ -185,6 +186,10 @@ class ViewServer:
         item = query.get("item", [""])[0]
         async with self._reading:
             return await asyncio.to_thread(self._items.details, self._several(query), item)
+
+    async def _compared(self, query: Query) -> Any:
+        async with self._reading:
+            return {"text": await asyncio.to_thread(comparison_of, self._several(query))}
 
     def _several(self, query: Query) -> dict[str, Path]:
         """Returns the folders of the runs that a request names, by their names."""

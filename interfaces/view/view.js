@@ -289,7 +289,13 @@ function showTable(names) {
   mine.table.ready.then(() => {
     mine.took = Date.now() - began;
     return readRest(mine);
-  }).catch(() => {}).finally(() => { mine.at = Date.now(); });
+  }).then(() => names.length === 2 && items === mine && showDifference(mine)).catch(() => {}).finally(() => { mine.at = Date.now(); });
+}
+
+// What `score` prints of two runs that have ended.
+async function showDifference(mine) {
+  const { text } = await ask(`/compared?${mine.query}`);
+  if (text && items === mine) byId("items-place").prepend(made("pre", { className: "difference", textContent: text }));
 }
 
 function closeTable() {

@@ -133,6 +133,23 @@ def test_two_runs_of_two_models_differ_where_one_model_does(browser: Browser, tm
         assert page.locator(".matrix tbody .name").all_inner_texts() == ["1", "0"]
 
 
+def test_two_runs_side_by_side_have_the_difference_that_score_prints(
+    browser: Browser, provider: Provider, tmp_path: Path
+) -> None:
+    task = 'import millstream as ms\nmine = ms.Task(data=[{"n": n} for n in range(6)], prompt="No. {n}?", score=%s)\n'
+    for name, score in (("a", 'ms.regex("prompt [0-2]")'), ("b", 'ms.regex("prompt")')):
+        (tmp_path / f"{name}.py").write_text(task % score)
+        where = ("--base-url", provider.base_url, "--cache", "cache", "--no-report", "--out", f"runs/{name}")
+        assert finish(start(tmp_path, "run", f"{name}.py", "--model", "sim/open", *where)).code == 0
+    printed = finish(start(tmp_path, "score", "runs/a", "runs/b")).out.replace("runs/", "")
+    with viewing(tmp_path, "runs") as view:
+        page, watched = opened(browser, f"{view.address}#run=a&run=b")
+        page.get_by_role("button", name="Show the items by models").click()
+        shown = page.locator(".difference").text_content() or ""
+        assert "a minus b, paired by item: they differ in scorer" in shown and printed.endswith(f"{shown}\n")
+        assert watched.complaints == []
+
+
 def test_an_address_of_an_item_that_is_not_there_says_so(browser: Browser, tmp_path: Path) -> None:
     made_run(tmp_path / "runs" / "first")
     with viewing(tmp_path, "runs") as view:
