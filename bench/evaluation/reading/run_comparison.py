@@ -6,7 +6,7 @@ only the differences are given. Knows no benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import ndiff
 from itertools import combinations, product
 from pathlib import Path
@@ -158,7 +158,7 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
         entry = paired_entry(of_a.figures, of_b.figures, within=within, of=first.of, of_shares=are_shares)
         if entry is not None:
             differing = (*_pair_differences(of_a.pair, of_b.pair, first, second), *options)
-            flips = tuple(_flips(of_a, of_b, first.names, has_right))
+            flips = _flips(of_a, of_b, first.names, has_right)
             entry |= {"items": entry[first.of]}
             rows.append(RowComparison(a=one, b=other, differences=differing, entry=entry, flips=flips))
     if not rows:
@@ -194,11 +194,9 @@ def _scales(first: RunFigures, second: RunFigures) -> tuple[str, bool]:
 
 
 def _option_differences(first: RunFigures, second: RunFigures) -> Iterator[Difference]:
-    options = []
-    for name in dict.fromkeys([*first.options, *second.options]):
-        a, b = first.options.get(name, NONE), second.options.get(name, NONE)
-        if a != b:
-            options.append(Difference(name, a, b))
+    names = dict.fromkeys([*first.options, *second.options])
+    every = (Difference(name, first.options.get(name, NONE), second.options.get(name, NONE)) for name in names)
+    options = [each for each in every if each.a != each.b]
     yield from options
     # Where the text of the prompt or a parameter of the file changed, other prompts follow from that.
     if any(each.option.startswith(("prompt", "system", "shots", "--set", "code of run")) for each in options):
@@ -225,14 +223,11 @@ def _number(value: float | None) -> str:
     return NONE if value is None else f"{value:g}"
 
 
-def _flips(a: RowFigures, b: RowFigures, names: Mapping[str, str], has_right: bool) -> Iterable[Flip]:
-    both = ((key, value, b.figures[key]) for key, value in a.figures.items() if key in b.figures)
-    if has_right:
-        differing = [each for each in both if (each[1] >= _RIGHT) != (each[2] >= _RIGHT)]
-    else:
-        differing = [each for each in both if each[1] != each[2]]
-    differing.sort(key=lambda each: (-abs(each[1] - each[2]), names.get(each[0], each[0])))
-    return (Flip(names.get(key, key), one, other) for key, one, other in differing)
+def _flips(a: RowFigures, b: RowFigures, names: Mapping[str, str], has_right: bool) -> tuple[Flip, ...]:
+    both = (Flip(names.get(key, key), value, b.figures[key]) for key, value in a.figures.items() if key in b.figures)
+    differing = (flip for flip in both if flip.a != flip.b)
+    flips = (flip for flip in differing if not has_right or (flip.a >= _RIGHT) != (flip.b >= _RIGHT))
+    return tuple(sorted(flips, key=lambda flip: (-abs(flip.a - flip.b), flip.item)))
 
 
 def runs_left_out(comparisons: Sequence[RunComparison]) -> str:
