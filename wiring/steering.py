@@ -82,7 +82,7 @@ class Steering:
         engine, budget = self._engine, self._engine.budget
         is_empty = change.concurrency is None and change.max_cost is None
         if is_empty == (change.action == "set"):
-            raise NotSteered("set needs calls in flight or a limit on money, and no other change takes them")
+            raise NotSteered("set needs --concurrency or --max-cost, and no other change takes them")
         if self.is_ending or engine.scheduler.routes.halted is not None:
             raise NotSteered("it is ending: calls in flight are finished, and nothing more is sent")
         if engine.settings.cluster is not None and change.action != "stop":

@@ -155,6 +155,9 @@ def test_a_run_that_began_without_a_limit_gets_none(provider: Provider, home: Pa
     process = begun(home, provider)
     refused = ctl(home, "set", "--max-cost", "5")
     assert refused.code == 2 and "began without --max-cost" in refused.err
+    for words in (("set",), ("pause", "--concurrency", "3")):
+        refused = ctl(home, *words)
+        assert refused.code == 2 and "set needs --concurrency or --max-cost" in refused.err
     assert ctl(home, "stop").code == 0
     assert finish(process).code == 4 and "max_cost" not in manifest(home).get("steered", [{}])[0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ....configuration.declared_options import flag
-from ....configuration.errors import DONE, UsageError
+from ....configuration.errors import DONE
 from ....configuration.values import CONCURRENCY, MAX_COST, WordChoice
 from ....format import command_text
 from ...terminal.output import say_result
@@ -53,10 +53,6 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     changes = {"concurrency": options.concurrency, "max_cost": options.max_cost}
     wanted = {name: value for name, value in changes.items() if value is not None}
-    if options.action == "set" and not wanted:
-        raise UsageError("set: expected --concurrency or --max-cost, got neither")
-    if options.action != "set" and wanted:
-        raise UsageError(f"{options.action}: expected neither --concurrency nor --max-cost: these belong to set")
     manifest_of(folder)
     state = steer(folder, {"action": options.action, **wanted})
     say_result(options.json, lambda: {"folder": str(folder), **state}, lambda: _text(folder, state))
