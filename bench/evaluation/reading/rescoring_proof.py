@@ -35,19 +35,20 @@ class _Answer(Struct, frozen=True):
 
 def prove_rescorings(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
     """Adds what is wrong with the records that rescorings kept, and a remark on each rescoring."""
-    decode, rescorings = msgspec.json.Decoder(_Answer).decode, rescorings_in(manifest)
-    _prove_whole(folder, manifest, proof)
-    for each in rescorings:
+    decode = msgspec.json.Decoder(_Answer).decode
+    with suppress(*_UNREADABLE):
+        if name := killed_rescoring(folder, manifest):
+            proof.add(f"{name}: a rescoring was killed, and {RECORDS} may have its scores: rescore again")
+    for each in rescorings_in(manifest):
         proof.remarks.append(each.sentence)
         try:
             with os.fdopen(open_regular(folder / each.records), "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                is_kept = hashlib.file_digest(file, "sha256").hexdigest() == each.records_sha256
+            why_not = "" if is_kept else "its digest is another one"
         except (OSError, LocalFault) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            proof.add(f"{each.records}: the records of before the rescoring can't be read: {reason}")
-            continue
-        if digest != each.records_sha256:
-            proof.add(f"{each.records}: not the records that the rescoring kept: its digest is another one")
+            why_not = str(error.strerror if isinstance(error, OSError) else error)
+        if why_not:
+            proof.add(f"{each.records}: not the records that the rescoring kept: {why_not}")
             continue
         # A damaged line of the records is a finding of its own.
         with suppress(*_UNREADABLE):
@@ -55,10 +56,3 @@ def prove_rescorings(folder: Path, manifest: Mapping[str, Any], proof: Proof) ->
             for number, (before, now) in enumerate(lines, 1):
                 if decode(before) != decode(now):
                     proof.add(f"{RECORDS} line {number}: another answer than in {each.records}")
-
-
-def _prove_whole(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> None:
-    """Adds that a rescoring was killed: the records may have scores of scorers that the manifest does not name."""
-    with suppress(*_UNREADABLE):
-        if name := killed_rescoring(folder, manifest):
-            proof.add(f"{name}: a rescoring was killed, and {RECORDS} may have its scores: rescore again")
