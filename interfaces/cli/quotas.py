@@ -5,11 +5,14 @@ Reads the notes and ledgers beside the cache; sends nothing, and creates none. A
 
 from __future__ import annotations
 
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -24,6 +27,7 @@ from ...providers.retrieval import EVERY_HOST
 from ...report.text import table
 from ...wiring import Settings, accesses_to, stem_of
 
+_LISTENS_S = 0.2
 _COLUMNS = ("lane", "a minute", "declared", "learned", "in use", "last minute")
 _AMOUNTS = (("requests", "rpm"), ("tokens", "tpm"), ("input", "itpm"), ("output", "otpm"))
 _WINDOWS = {1.0: "a second", 60.0: "a minute", 3_600.0: "an hour", 86_400.0: "a day", 30 * 86_400.0: "a month"}
@@ -60,7 +64,7 @@ def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
 def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     """Returns every lane that was used in the last day, except those in `but`, with the quotas declared then. Of a
     model's lanes at several addresses, as a local server gets a new port at each start, only the latest and those of
-    the last minute; of simulated models only these."""
+    the last minute; of a server of this machine that has ended only the last minute's."""
     left_out = {(lane.model, lane.key, lane.address) for lane in but}
     notes = [(path.with_suffix(""), note) for path, note in lane_files.notes_in(lane_files.lanes_folder(cache))]
     notes = [(stem, note) for stem, note in notes if note.opened_at > time.time() - DAY_S]
@@ -68,11 +72,21 @@ def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
     for _, note in notes:
         latest[note.model, note.key] = max(note.opened_at, latest.get((note.model, note.key), 0.0))
     lanes = [
-        (_known_lane(note, stem), note.opened_at == latest[note.model, note.key] and not note.model.startswith("sim/"))
+        (_known_lane(note, stem), note.opened_at == latest[note.model, note.key] and _is_there(note.address))
         for stem, note in notes
         if (note.model, note.key, note.address) not in left_out
     ]
     return [lane for lane, is_latest in lanes if is_latest or (lane.used is not None and lane.used[0])]
+
+
+def _is_there(address: str) -> bool:
+    """Returns whether something listens at an address of this machine; True of all others, which are left alone."""
+    place = urlsplit(address)
+    if place.hostname not in ("127.0.0.1", "localhost", "::1"):
+        return True
+    with suppress(OSError), socket.create_connection((place.hostname, place.port or 80), _LISTENS_S):
+        return True
+    return False
 
 
 def _known_lane(lane: lane_files.LaneNote, stem: Path) -> KnownLane:

@@ -130,13 +130,15 @@ def test_two_servers_of_one_model_are_told_apart(cli: CommandLine, provider: Pro
     assert told.count("lab/open (LAB_KEY) at http://127.0.0.1:") == 2
 
 
-def test_simulated_models_are_not_listed_once_their_minute_is_over(cli: CommandLine, tmp_path: Path) -> None:
+def test_a_server_of_this_machine_that_has_ended_is_not_listed_once_its_minute_is_over(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
     folder = lanes_folder(tmp_path / "cache")
     folder.mkdir(parents=True)
-    for name in ("lab", "sim"):
-        note = LaneNote(f"{name}/open", "", "http://127.0.0.1:9/v1", Lane(f"{name}/open"))
-        LaneMemory(note, folder / f"{name}.lane").close()
-    assert [lane["model"] for lane in lanes_of(cli, "--cache", "cache")] == ["lab/open"]
+    addresses = {"there": provider.base_url, "ended": "http://127.0.0.1:9/v1", "far": "http://192.0.2.1/v1"}
+    for name, address in addresses.items():
+        LaneMemory(LaneNote(f"lab/{name}", "", address, Lane(f"lab/{name}")), folder / f"{name}.lane").close()
+    assert {lane["model"] for lane in lanes_of(cli, "--cache", "cache")} == {"lab/there", "lab/far"}
 
 
 @pytest.mark.needs_benchmark("millstone")

@@ -154,7 +154,7 @@ def test_a_row_of_nobody_refuses(tmp_path: Path, row: bytes) -> None:
 
 def test_an_output_is_held_by_one_and_belongs_to_one_input(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    with opened(out), pytest.raises(RunHeld, match="choose another OUT"):
+    with opened(out), pytest.raises(RunHeld, match="wait until it has ended"):
         opened(out)
     with pytest.raises(UsageError, match=r"another batch \(input: a file in that run, another in this\)"):
         BatchStore(BatchPlace(out), {**SPECIFICATION, "input": "another"}, TAG, LAST)
