@@ -107,13 +107,13 @@ def folder_labels(paths: Sequence[Path]) -> dict[Path, str]:
 
 def told_apart(names: Mapping[_Key, str], runs: Mapping[_Key, str], twice: Container[str]) -> dict[_Key, str]:
     """Returns names of which no two are the same: those in `twice` have their run's label behind them."""
-    told = {key: name for key, name in names.items() if name not in twice}
-    taken = set(told.values())
+    unique = {key: name for key, name in names.items() if name not in twice}
+    taken = set(unique.values())
     for key, name in names.items():
         if name in twice:
             label, number = f"{name} ({runs[key]})", 2
             while label in taken:  # a model may be called what another one is with its run
                 label, number = f"{name} ({runs[key]}) #{number}", number + 1
             taken.add(label)
-            told[key] = label
-    return told
+            unique[key] = label
+    return unique

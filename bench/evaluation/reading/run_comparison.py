@@ -179,18 +179,18 @@ def _compared(a: str, b: str, first: RunFigures, second: RunFigures) -> RunCompa
 def _scales(first: RunFigures, second: RunFigures) -> tuple[str, bool]:
     """Returns the scales of two scorers' figures as a text if nobody knows that they are one, and whether they are
     certainly two. Figures within 0 and 1 have this scale if their scorer declares none."""
-    seen, known = [], []
+    seen, scales = [], []
     for run in (first, second):
         figures = [value for row in run.rows.values() for value in row.figures.values()]
         low, high = min(figures), max(figures)
         seen.append((low, high))
-        known.append(run.within or ((0.0, 1.0) if low >= 0 and high <= 1 else None))
-    if known[0] is not None and known[0] == known[1]:
+        scales.append(run.within or ((0.0, 1.0) if low >= 0 and high <= 1 else None))
+    if scales[0] is not None and scales[0] == scales[1]:
         return "", False
-    others = zip(known, seen[::-1], strict=True)
-    fits = None in known and all(scale is None or scale[0] <= low <= high <= scale[1] for scale, (low, high) in others)
-    told = [each for each in known if each] if None not in known else seen
-    return " and ".join(f"{low:g} to {high:g}" for low, high in told), not fits
+    others = zip(scales, seen[::-1], strict=True)
+    fits = None in scales and all(scale is None or scale[0] <= low <= high <= scale[1] for scale, (low, high) in others)
+    ends = [each for each in scales if each] if None not in scales else seen
+    return " and ".join(f"{low:g} to {high:g}" for low, high in ends), not fits
 
 
 def _option_differences(first: RunFigures, second: RunFigures) -> Iterator[Difference]:
@@ -259,9 +259,9 @@ def comparison_lines(comparisons: Sequence[RunComparison]) -> list[str]:
 
 def _row_lines(row: RowComparison, compared: RunComparison) -> Iterator[str]:
     tests = sum(each.entry["p"] is not None for each in compared.rows)
-    found = entry_text(row.entry, compared.of, tests, "model" if row.a == row.b else "pair")
+    difference = entry_text(row.entry, compared.of, tests, "model" if row.a == row.b else "pair")
     extra = [each.brief for each in row.differences if each not in compared.differences]
-    yield f"{row.name}: {found}" + (f"; differ in {', '.join(extra)}" if extra else "")
+    yield f"{row.name}: {difference}" + (f"; differ in {', '.join(extra)}" if extra else "")
     ahead_in = "right only in" if compared.has_right else "higher in"
     for name, ahead in (
         (compared.a, [flip.item for flip in row.flips if flip.a > flip.b]),
