@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
 
 import pytest
 
 from millstream.engine.fault import DamagedJournal, LocalFault
-from millstream.engine.folder_file import DEPTH_MAX, WHOLE_MAX, NotRegular, lines_in, open_to_append, write_whole
+from millstream.engine.folder_file import (
+    DEPTH_MAX,
+    LINE_MAX,
+    WHOLE_MAX,
+    NotRegular,
+    line_blocks,
+    lines_in,
+    open_to_append,
+    write_whole,
+)
 from millstream.engine.runs.run_folder import RunFolder, read_manifest
 
 
@@ -26,6 +36,30 @@ def test_brackets_in_a_text_are_no_depth_and_those_around_values_are(tmp_path: P
     assert lines(tmp_path / "b", most) == [most]
     with pytest.raises(DamagedJournal, match="line 2 is nested more than 900 deep"):
         lines(tmp_path / "c", text, b'{"a":"\\"",' + b'"b":[' * 2_000)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_lines_of_any_length_are_read_whole_in_small_blocks_from_any_of_them_on(tmp_path: Path, end: bytes) -> None:
+    path, chance = tmp_path / "a", random.Random(7)
+    sizes = [0, 1, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 3 << 20, *(chance.randrange(900) for _ in range(3_000))]
+    written = [b"x" * size + b"\n" for size in chance.sample(sizes, len(sizes))]
+    written[-1] = b"the last" + end
+    path.write_bytes(b"".join(written))
+    for first in (0, 1, len(written) // 2, len(written) - 1):
+        blocks = list(line_blocks(path, len(b"".join(written[:first])), first))
+        assert [line for lines in blocks for line in lines] == written[first:]
+        assert all(sum(map(len, lines)) <= 2 * len(max(lines, key=len)) + (1 << 17) for lines in blocks)
+
+
+def test_a_line_that_has_no_end_is_refused_by_its_number_and_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with path.open("wb") as file:
+        file.write(b"{}\n" * 3)
+        file.truncate(LINE_MAX << 6)
+    began = time.process_time()
+    with pytest.raises(DamagedJournal, match="line 4 is longer than 64 MiB"):
+        list(lines_in(path))
+    assert time.process_time() - began < 5
 
 
 def test_a_line_of_quotes_that_never_ends_is_looked_through_in_linear_time(tmp_path: Path) -> None:

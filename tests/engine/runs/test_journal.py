@@ -150,6 +150,21 @@ def test_bit_flips_are_noticed_wherever_they_fall(tmp_path: Path) -> None:
     record("2", flips, flips, "each flipped bit of a journal was refused with the number of its line", f"{SEED}")
 
 
+def test_a_damaged_line_far_behind_is_named_by_its_number_after_all_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    lines = write(path, ROWS * 100).splitlines(keepends=True)
+    for number in (3_210, 3_211, 3_999):
+        lines[number - 1] = lines[number - 1].replace(b"issue", b"isuse")
+    path.write_bytes(b"".join(lines))
+    journal = Journal(path, SpareRoom(tmp_path, 4096))
+    for reading in (journal.read(), journal.read_on()):
+        read: list[bytes] = []
+        with pytest.raises(DamagedJournal, match=r"j\.jsonl line 3210 is damaged"):
+            read.extend(line for line in reading)
+        assert read == [line[:-1] for line in lines[:3_209]]
+    journal.close()
+
+
 def test_every_flip_of_a_crc_its_key_or_a_newline_is_noticed() -> None:
     line = sealed(ROWS[1].encode())
     following = sealed(ROWS[2].encode())
