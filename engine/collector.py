@@ -18,14 +18,14 @@ _FROZEN_BY_PYTHON_MAX = 10_000
 
 
 @contextmanager
-def calm_collector() -> Iterator[None]:
-    """Exempts all objects that exist now from garbage collection, and makes collections rarer, until the block ends.
-    Objects that the process had frozen itself stay exempt."""
+def calm_collector(young_max: int = YOUNG_MAX) -> Iterator[None]:
+    """Exempts all objects that exist now from garbage collection, and makes collections rarer, until the block ends:
+    one for `young_max` new objects; 0: none at all. Objects that the process had frozen itself stay exempt."""
     before = gc.get_threshold()
     has_frozen = gc.get_freeze_count() > _FROZEN_BY_PYTHON_MAX
     if not has_frozen:
         gc.freeze()
-    gc.set_threshold(YOUNG_MAX, *before[1:])
+    gc.set_threshold(young_max, *before[1:])
     try:
         yield
     finally:

@@ -37,3 +37,11 @@ def test_thresholds_are_as_before_also_after_a_fault() -> None:
         assert gc.get_threshold()[0] == YOUNG_MAX
         raise ValueError("fault")
     assert gc.get_threshold() == before
+
+
+def test_no_garbage_is_looked_for_where_there_is_none() -> None:
+    rounds = [each["collections"] for each in gc.get_stats()]
+    with calm_collector(young_max=0):
+        kept = [[] for _ in range(20 * YOUNG_MAX)]  # type: ignore[var-annotated]
+    assert len(kept) == 20 * YOUNG_MAX
+    assert [each["collections"] for each in gc.get_stats()][1:] == rounds[1:]

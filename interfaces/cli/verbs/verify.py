@@ -27,11 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
+    from ....engine.collector import calm_collector
     from ...batch.place import place_at
 
     folder = Path(options.folder)
     place = place_at(folder)
-    proof: Any = _prove(folder) if place is None else _prove_batch(place)
+    # A proof keeps what it makes for each line until its end: looking for garbage in that took an eighth of its time.
+    with calm_collector(young_max=0):
+        proof: Any = _prove(folder) if place is None else _prove_batch(place)
     is_proven = not proof.wrongs
     if options.json:
         say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
