@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -49,7 +48,9 @@ class RunReads:
     def add(self, pair: Pair, prompts: Iterable[tuple[int, int]]) -> None:
         if (numbers := self._pairs.get(pair)) is None:
             numbers = self._pairs[pair] = array("q")
-        numbers.extend(chain.from_iterable(prompts))
+        for characters, tokens in prompts:
+            numbers.append(characters)
+            numbers.append(tokens)
 
     def of(self, pair: Pair) -> ReadInPart | None:
         """Returns what was read of a pair's prompts; None if it has no long prompt with reported tokens."""

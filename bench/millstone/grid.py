@@ -201,8 +201,9 @@ class Grid:
         """Yields every item's id, orientation and arguments in order, without building its prompt."""
         for cell in self._cells():
             orientation = cell.issue.paraphrases[cell.template - 1].orientation
+            ids = [argument.id for argument in cell.issue.arguments]
             for trial, drawn in enumerate(self._draws(cell)):
-                yield cell.id(trial), orientation, tuple([cell.issue.arguments[index].id for index in drawn.shown])
+                yield cell.id(trial), orientation, tuple([ids[index] for index in drawn.shown])
 
     def prompts(self, issue: str, template: int, config: str) -> list[str]:
         """Returns the prompts of all trials of a cell; none if the grid has no such cell."""

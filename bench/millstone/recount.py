@@ -51,9 +51,10 @@ class GridTally:
         stance, orientation = line.stance, line.orientation
         if stance is None:
             return
-        side = self.sides.get((line.issue, line.template), orientation) if self.sides else orientation
-        if orientation is not None and side != orientation:
-            stance, orientation = _TURNED[stance], side
+        if self.sides and orientation is not None:
+            side = self.sides.get((line.issue, line.template), orientation)
+            if side != orientation:
+                stance, orientation = _TURNED[stance], side
         refused = line.status == "refused"
         stances: _Stances = (stance, None, None)
         if line.text is not None and not refused:

@@ -25,6 +25,7 @@ WRONGS_KEPT = 1_000
 ANSWERED = ("ok", "refused")
 _AMOUNTS = ("attempts", "maybe_billed", "latency_ms")
 _AMOUNT_MAX = 10**12
+_NUMBER = (int, float)
 _COUNTS = tuple(f".{count}" for count in Usage.__struct_fields__)
 # What computing a run's scores again raises for a folder that was changed.
 NOT_COMPARABLE = (ValueError, TypeError, OSError, LocalFault)
@@ -142,9 +143,9 @@ def _impossible(record: StatusRecord, fields: Sequence[str]) -> list[str]:
     for name in fields:
         if not (value := getattr(record, name)):
             continue
-        amounts = structs.astuple(value) if (is_usage := type(value) is Usage) else (value,)
-        for place, amount in enumerate(amounts):
-            if amount and isinstance(amount, (int, float)) and not 0 <= amount <= _AMOUNT_MAX:
+        is_usage = value.__class__ is Usage
+        for place, amount in enumerate(structs.astuple(value)) if is_usage else ((0, value),):
+            if amount and isinstance(amount, _NUMBER) and not 0 <= amount <= _AMOUNT_MAX:
                 wrong.append(f"{name}{_COUNTS[place] if is_usage else ''} {amount:,}: expected 0 to {_AMOUNT_MAX:,}")
     return wrong
 

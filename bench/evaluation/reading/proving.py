@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ....configuration.errors import UsageError
+from ....engine.call import known_sum
 from ....engine.pairs import Pair, PairCounts
 from ....engine.runs.data_file import DatasetError
 from ....engine.runs.proof import OwnCalls, Proof, compare_counts, compare_scores, proof_of, whole_records
@@ -34,7 +35,7 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
     scored_as, record_kind = benchmark.scores_name(specification), benchmark.Record
     proof = proof_of(manifest, run.data, run.why_unread)
     roll = None if run.items is None else Roll(pairs_in(specification), run.items, proof, benchmark.noun_of_line)
-    costs, calls, stated = dict[Pair, float](), OwnCalls(proof), dict[Pair, PairCounts]()
+    counted, calls = dict[Pair, PairCounts](), OwnCalls(proof)
     # The records are read once for their scores too, unless a line is not whole.
     tally, tallied = tally_again(benchmark, folder, manifest), 0
     # Failures that the framework makes have none of the benchmark's fields.
@@ -47,7 +48,8 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
     for name, kind in kinds.items():
         for here, record in whole_records(folder, name, kind, run.title or benchmark.title, proof):
             pair, is_failure, item = record.pair, record.is_failure, None
-            costs[pair] = costs.get(pair, 0.0) + (record.cost or 0.0)
+            counts = counted.get(pair) or counted.setdefault(pair, PairCounts())
+            counts.cost = known_sum(counts.cost, record.cost)
             if roll is not None:
                 item = roll.add(here, pair, *record.place, is_failure=is_failure)
             repeated, keys = record.own_calls
@@ -55,10 +57,8 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
             if tally is not None and name == RECORDS:
                 tally.add(pair, record)
                 tallied += 1
-            if not has_judge:
-                names = stated.get(pair) or stated.setdefault(pair, PairCounts())
-                if not is_failure:
-                    names.name(record.served, record.fingerprint)
+            if not is_failure and not has_judge:
+                counts.name(record.served, record.fingerprint)
             if isinstance(record, Record) and item is not None:
                 named = (record.item, record.group)
                 if named != (item.of or item.id, item.group):
@@ -72,11 +72,11 @@ def prove_run(benchmark: ItemBenchmark[Any], folder: Path, manifest: dict[str, A
     else:
         roll.close()
     compare_counts(manifest, proof)
-    compare_costs(manifest, costs, proof)
+    compare_costs(manifest, counted, proof)
     whole = tally if tallied == proof.records and not proof.torn else None
     compare_scores(folder, manifest, scored_as, lambda: scores_again(benchmark, folder, manifest, whole), proof)
     proof.unproven.extend(run.unproven)
-    compare_names(folder, manifest, stated, proof)
+    compare_names(folder, manifest, {} if has_judge else counted, proof)
     return proof
 
 
@@ -152,12 +152,12 @@ class Roll:
         self._proof.pending = missing - self._proof.held
 
 
-def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proof: Proof) -> None:
+def compare_costs(manifest: Mapping[str, Any], counted: Mapping[Pair, PairCounts], proof: Proof) -> None:
     """Adds a finding for each pair whose cost in the manifest is not the sum of its lines."""
     if manifest.get("ended") is None:
         return
     for row in manifest.get("counts") or ():
         pair = Pair(row["model"], row["temperature"], row.get("effort"))
-        noted, sum_of_lines = row.get("cost") or 0.0, costs.get(pair, 0.0)
+        noted, sum_of_lines = row.get("cost") or 0.0, counted.get(pair, PairCounts()).cost or 0.0
         if not math.isclose(noted, sum_of_lines, rel_tol=1e-9, abs_tol=1e-9):
             proof.add(f"manifest.json: {pair} cost ${noted:,.6f}; {RECORDS} and {FAILURES} hold ${sum_of_lines:,.6f}")
