@@ -144,7 +144,26 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         return pandas.DataFrame.from_records([_flat(record) for record in self.records()])
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        # All texts are escaped; it has no script, no link and no address.
+        models, report = self.models, self.report
+        scores = [(name, None, each.score, each) for name, each in models.items()]
+        parts = [row for name, each in models.items() for row in _parts(name, each)]
+        pairs = [*self.pairs, *(pair for each in models.values() for pair in each.variant_pairs)]
+        tables = (
+            table_of("scores", "Scores", "", [*scores, *parts], _SCORES),
+            table_of("pairs", "Compared", "", pairs, _PAIRS),
+        )
+        cost = "no price is known" if self.cost is None else f"cost ${self.cost:,.4f}"
+        made = f"{cost}; report: {report}" if report is not None else cost
+        remarks = [remark for each in models.values() for remark in each.remarks]
+        return "".join(
+            (
+                f"<p><b>{_text(self.name)}</b>: {_text(str(self.folder))}</p>",
+                *(f'<p style="color: #c22">{_text(line)}</p>' for line in self.troubles()),
+                *(table_html(each, each.name) for each in tables if each.rows),
+                *(f"<p>{_text(line)}</p>" for line in (*remarks, made)),
+            )
+        )
 
     def __repr__(self) -> str:
         return (
@@ -182,24 +201,15 @@ def _flat(record: Record) -> dict[str, Any]:
     return fields | {f"row.{name}": value for name, value in row.items()}
 
 
-def models_of(scores: Mapping[str, Any]) -> dict[str, ModelResult]:
-    """Returns the results of the models in a task's part of `scores.json`, by the model's name."""
-    return {name: _model(entry) for name, entry in scores["models"].items()}
-
-
-def pairs_of(scores: Mapping[str, Any]) -> tuple[PairResult, ...]:
-    """Returns the comparisons of two models in a task's part of `scores.json`."""
-    return tuple(_pair(row) for row in scores["pairs"])
-
-
-def _model(entry: Mapping[str, Any]) -> ModelResult:
+def model_result(entry: Mapping[str, Any]) -> ModelResult:
+    """Returns the result of a model from its entry in a task's part of `scores.json`."""
     return ModelResult(
         score=_figure({**entry, "items": entry["items_scored"]}),
         scores={name: _figure(each) for name, each in entry.get("scores", {}).items()},
         groups={name: _figure(each) for name, each in entry["groups"].items()},
         figures={name: _figure(each) for name, each in entry.get("figures", {}).items()},
         variants={name: _figure(each) for name, each in entry.get("variants", {}).items()},
-        variant_pairs=tuple(map(_pair, entry.get("variant_pairs", ()))),
+        variant_pairs=tuple(map(pair_result, entry.get("variant_pairs", ()))),
         answers=entry["answers"],
         without_score=entry["answers_without_score"],
         remarks=tuple(entry["remarks"]),
@@ -211,7 +221,8 @@ def _figure(entry: Mapping[str, Any]) -> ScoreFigure:
     return ScoreFigure(entry.get("mean", entry.get("value")), low, high, entry["items"], entry["ci95_note"])
 
 
-def _pair(row: Mapping[str, Any]) -> PairResult:
+def pair_result(row: Mapping[str, Any]) -> PairResult:
+    """Returns the comparison of two models from its entry in a task's part of `scores.json`."""
     low, high = row["ci95"]
     found = Comparison(row["difference"], low, high, row["p"], row["items"], note=row["ci95_note"], of="items")
     return PairResult(row["a"], row["b"], found, row["p_adjusted"])
@@ -233,26 +244,6 @@ _PAIRS: Cells[PairResult] = {
     Column("p", "p", "p"): lambda pair: pair.found.p,
     Column("p_holm", "p, adjusted by Holm", "p"): lambda pair: pair.p_adjusted,
 }
-
-
-def _html(evaluation: Evaluation) -> str:
-    """Returns an evaluation as HTML. All texts are escaped; it has no script, no link and no address."""
-    models, report = evaluation.models, evaluation.report
-    scores = [(name, None, each.score, each) for name, each in models.items()]
-    parts = [row for name, each in models.items() for row in _parts(name, each)]
-    pairs = [*evaluation.pairs, *(pair for each in models.values() for pair in each.variant_pairs)]
-    tables = table_of("scores", "Scores", "", [*scores, *parts], _SCORES), table_of("pairs", "", "", pairs, _PAIRS)
-    cost = "no price is known" if evaluation.cost is None else f"cost ${evaluation.cost:,.4f}"
-    made = f"{cost}; report: {report}" if report is not None else cost
-    remarks = [remark for each in models.values() for remark in each.remarks]
-    return "".join(
-        (
-            f"<p><b>{_text(evaluation.name)}</b>: {_text(str(evaluation.folder))}</p>",
-            *(f'<p style="color: #c22">{_text(line)}</p>' for line in evaluation.troubles()),
-            *(table_html(each, each.name) for each in tables if each.rows),
-            *(f"<p>{_text(line)}</p>" for line in (*remarks, made)),
-        )
-    )
 
 
 def _parts(name: str, model: ModelResult) -> Iterator[tuple[str, str, ScoreFigure, None]]:

@@ -45,7 +45,7 @@ class LiveFolder:
 
     def __init__(self, run: Path) -> None:
         self._folder = run / LIVE
-        self._clear()
+        self.close()
         with suppress(OSError, LocalFault):
             make_folder(self._folder)
 
@@ -67,15 +67,12 @@ class LiveFolder:
     def answer(self, name: str, state: Mapping[str, Any]) -> None:
         self._write(f"{name}{_ANSWER}", state)
 
-    def close(self) -> None:
-        self._clear()
-
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
         # Without a sync: nobody needs it after a power cut, and the loop that sends must not wait for the disk.
         with suppress(OSError, LocalFault):
             write_whole(self._folder / name, msgspec.json.encode(value), is_synced=False)
 
-    def _clear(self) -> None:
+    def close(self) -> None:
         with suppress(OSError):
             if self._folder.is_symlink():
                 self._folder.unlink()
@@ -143,13 +140,11 @@ def _ended(run: Path, name: str) -> Mapping[str, Any]:
 
 
 def _not_running(run: Path, state: Mapping[str, Any] | None) -> Exception:
-    if state is None:
-        return NotSteered(f"{run} is not sending anything: only a run that goes on can be steered")
-    who = f"process {state.get('process')} on {state.get('host')}"
-    return NotSteered(
-        f"{run} is not sending anything: {who} said so {state['silent_s']:,.0f} s ago for the last time: it was killed "
-        f"or stands still"
-    )
+    why = "only a run that goes on can be steered"
+    if state is not None:
+        who = f"process {state.get('process')} on {state.get('host')}"
+        why = f"{who} said so {state['silent_s']:,.0f} s ago for the last time: it was killed or stands still"
+    return NotSteered(f"{run} is not sending anything: {why}")
 
 
 def _read(path: Path) -> Any:

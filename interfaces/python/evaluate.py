@@ -25,7 +25,7 @@ from ...bench.evaluation.running.stop_reasons import why
 from ...bench.task.benchmark import BENCHMARK
 from ...bench.task.files import Declared, TaskSource, as_task, check_not_loading
 from ...bench.task.options import Options, Readings
-from ...bench.task.result import Evaluation, models_of, pairs_of
+from ...bench.task.result import Evaluation, model_result, pair_result
 from ...bench.task.rows import TaskError, shown
 from ...bench.task.score_document import NAME
 from ...bench.task.steps_class import folder_of, is_benchmark
@@ -277,8 +277,8 @@ def _evaluation(result: RunResult, page: Path | None) -> Evaluation:
     return Evaluation(
         name=name,
         folder=result.prepared.out,
-        models=models_of(scores),
-        pairs=pairs_of(scores),
+        models={name: model_result(entry) for name, entry in scores["models"].items()},
+        pairs=tuple(map(pair_result, scores["pairs"])),
         cost=result.cost if is_priced else None,
         failures=result.failed,
         pending=result.pending,
