@@ -199,13 +199,6 @@ class SharedItems:
         self.is_in_order = bool(there) and len(in_data) == len(there)
         self.models = [(run, pair) for run in runs for pair in run.pairs]
 
-    def words(self, name: str) -> tuple[str, str]:
-        """Returns the title and the group of an item; empty where no run has one."""
-        numbered = zip(self.runs, self._numbers, strict=True)
-        places = [(run, numbers[name]) for run, numbers in numbered if name in numbers]
-        titles = (run.titles[at] for run, at in places if run.titles[at])
-        return next(titles, ""), next((run.groups[at] for run, at in places if run.groups[at]), "")
-
     def details(self, name: str, longest: int = 200_000) -> dict[str, Any]:
         """Returns the object that the page shows of one item: what was asked, the right answer, and each model's
         answers. A longer text is cut at `longest` characters."""

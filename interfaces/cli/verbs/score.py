@@ -14,7 +14,7 @@ from ....engine.remarks import remark
 from ...terminal.output import note, say, say_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ....bench.evaluation.door.benchmark import ItemBenchmark
 
@@ -89,8 +89,9 @@ def run(options: argparse.Namespace) -> int:
         source: {"benchmark": benchmark.title, **benchmark.manner(Path(source), scores, readings)}
         for source, (benchmark, scores) in scored.items()
     }
-    if compared := _of_one_benchmark(scored, options.counts):
-        lines = comparison_lines(compared_folders(compared, {name: Path(name) for name in scored}, readings))
+    first, *others = dict.fromkeys(benchmark for benchmark, _ in scored.values())
+    if first.compares_runs and not others and not options.counts:
+        lines = comparison_lines(compared_folders(first, {name: Path(name) for name in scored}, readings))
         if lines and not options.json:
             say("\n".join(("", *lines)))
     elif difference := unlike(manners):
@@ -99,12 +100,3 @@ def run(options: argparse.Namespace) -> int:
     unkept.close()
     has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())
     return WITH_FAILURES if has_unmeasured else DONE
-
-
-def _of_one_benchmark(
-    scored: Mapping[str, tuple[ItemBenchmark[Any], dict[str, Any]]], counts: Sequence[str]
-) -> ItemBenchmark[Any] | None:
-    """Returns the benchmark that all folders are runs of, if it compares runs; None: their runs are not compared."""
-    first, *others = (benchmark for benchmark, _ in scored.values())
-    is_one = not counts and all(other is first for other in others)
-    return first if is_one and first.compares_runs else None
