@@ -233,16 +233,12 @@ def _flips(a: RowFigures, b: RowFigures, names: Mapping[str, str], has_right: bo
 def runs_left_out(comparisons: Sequence[RunComparison]) -> str:
     """Returns a sentence if not every two runs are compared; else nothing."""
     names = {name for compared in comparisons for name in (compared.a, compared.b)}
-    if 2 * len(comparisons) >= len(names) * (len(names) - 1):
-        return ""
-    return f"Of more than {_RUNS_MOST} runs, each is compared with the first alone."
+    return f"Of more than {_RUNS_MOST} runs, each is compared with the first alone." if len(names) > _RUNS_MOST else ""
 
 
 def comparison_lines(comparisons: Sequence[RunComparison]) -> list[str]:
     """Returns the comparisons as lines for people."""
-    lines: list[str] = []
-    if left_out := runs_left_out(comparisons):
-        lines.append(left_out)
+    lines = [*filter(None, [runs_left_out(comparisons)])]
     for compared in comparisons:
         if compared.why_not:
             lines.append(f"not compared: {compared.why_not}")

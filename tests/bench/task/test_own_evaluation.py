@@ -289,6 +289,10 @@ def test_what_is_not_compared_is_said() -> None:
     many = {f"r{at}": run_of(["m"], zeros if at else ones, trials="2") for at in range(6)}
     assert comparison_lines(compared_runs(many))[0] == "Of more than 5 runs, each is compared with the first alone."
     assert len(compared_runs(many)) == 5 and len(compared_runs(dict([*many.items()][:5]))) == 10
+    last = RunFigures(rows={"m": RowFigures(Pair("m", None), {"i4": 1.0, "i5": 0.0})}, options={})
+    some = compared_runs({"a": run_of(["m"], ones), "b": run_of(["m"], ones[:3]), "c": last})
+    assert [each.why_not for each in some] == ["", "", "b and c: no row of one with a score is in the other"]
+    assert comparison_lines([each for each in some if each.rows])[0].startswith("a minus b")
     [crossed] = compared_runs(
         {"a": run_of([f"a{at}" for at in range(7)], ones), "b": run_of([f"b{at}" for at in range(5)], zeros)}
     )
