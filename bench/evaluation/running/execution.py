@@ -106,7 +106,8 @@ def execute(
         require("numpy")
     with _opened(prepared, retry=retry, set_aside=set_aside) as folder:
         recount = RunRecount(prepared, folder)
-        done = read_done(folder, prepared.benchmark.Line, prepared.is_own, recount.add)
+        with calm_collector(young_max=0):  # what is kept of each line is no garbage
+            done = read_done(folder, prepared.benchmark.Line, prepared.is_own, recount.add)
         is_complete = done.count() >= prepared.total
         settings = _begun(folder, prepared, done.cost, is_complete=is_complete)
         prepared.items.keep_in(folder.folder)
