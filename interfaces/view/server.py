@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,9 @@ class ViewServer:
         self._scores: dict[Path, RunScores] = {}
         self._items = ItemTables(Settings().cache_folder())
         self._labels = LabelSheets()
-        # Records are read by one thread at a time: msgspec may crash where two meet a type for the first time.
-        self._reading = asyncio.Lock()
+        # Records are read by one thread: msgspec may crash where two meet a type for the first time, and each thread
+        # keeps memory of its own.
+        self._reading = ThreadPoolExecutor(1)
         self._rules = GuardRules(port, tokens=(CallerToken("", digest_of(self.token)),))
         self._page, self._policy = page()
         self._server = HttpServer(self._begin, _failed, self._drained, HOST, port)
@@ -116,15 +118,15 @@ class ViewServer:
         origins = frozenset(f"http://{name}:{port}" for name in (HOST, "localhost"))
         self._rules = structs.replace(self._rules, port=port, origins=origins)
         # While a browser opens the page: its modules take some tenths of a second.
-        self._loading = asyncio.create_task(self._load())
+        self._reading.submit(benchmarks)
         return self
-
-    async def _load(self) -> None:
-        async with self._reading:
-            await asyncio.to_thread(benchmarks)
 
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
+        self._reading.shutdown(wait=False)
+
+    async def _read(self, act: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._reading, act, *arguments)
 
     async def _drained(self) -> None:
         return
@@ -171,21 +173,17 @@ class ViewServer:
         self._scores[path] = scores = self._scores.pop(path, None) or RunScores(path)
         for oldest in tuple(self._scores)[:-_SCORES_KEPT]:
             del self._scores[oldest]
-        async with self._reading:
-            return await asyncio.to_thread(scores.look)
+        return await self._read(scores.look)
 
     async def _columns(self, query: Query) -> Any:
-        async with self._reading:
-            return await asyncio.to_thread(self._items.columns, self._several(query))
+        return await self._read(self._items.columns, self._several(query))
 
     async def _share(self, query: Query) -> Any:
-        async with self._reading:
-            return {"share": await asyncio.to_thread(self._items.share, self._several(query))}
+        return {"share": await self._read(self._items.share, self._several(query))}
 
     async def _details(self, query: Query) -> Any:
         item = query.get("item", [""])[0]
-        async with self._reading:
-            return await asyncio.to_thread(self._items.details, self._several(query), item)
+        return await self._read(self._items.details, self._several(query), item)
 
     async def _compared(self, query: Query) -> Any:
         async with self._reading:
@@ -202,8 +200,7 @@ class ViewServer:
         folder, rater = self._folder(query.get("run", [""])[0]), query.get("rater", [""])[0]
         texts = (query.get(name, [""])[0] for name in ("at", "after"))
         places = [int(text) if text.isdecimal() and len(text) < 9 else None for text in texts]
-        async with self._reading:
-            return await asyncio.to_thread(self._labels.question, folder, rater, *places)
+        return await self._read(self._labels.question, folder, rater, *places)
 
     async def _act(self, act: Act, request: HttpRequest, back: Connection) -> Any:
         """Reads what a request wants of which run, and has it done."""
@@ -217,8 +214,7 @@ class ViewServer:
         return await asyncio.to_thread(steer, folder, wanted)
 
     async def _label(self, folder: Path, wanted: dict[str, Any]) -> Any:
-        async with self._reading:
-            return await asyncio.to_thread(self._labels.set_label, folder, str(wanted.get("rater") or ""), wanted)
+        return await self._read(self._labels.set_label, folder, str(wanted.get("rater") or ""), wanted)
 
 
 def _json(value: Any, status: int = 200) -> HttpResponse:
