@@ -11,6 +11,7 @@
 {
   const ROW = 44; // pixels, as in the style sheet
   const TALLEST = 8_000_000; // of a scrolled box: browsers draw no taller one
+  const AT_ONCE = 70; // cells that one redraw makes while the box is scrolled
   const ON_PAPER = 60;
   const FOLDED = 600; // characters of a turn's answer
   const MODELS = 6; // that are shown at first
@@ -513,19 +514,23 @@
     }
 
     // Rows are made when they are seen. The table stands still in the box, its first row as far above the box's edge as it
-    // is scrolled; of rows that are there already, those that stay are not made again.
-    function draw(isNew = false) {
+    // is scrolled; of rows that are there already, those that stay are not made again. Many cells are made in several
+    // frames, unless all are needed at once.
+    function draw(isNew = false, isWhole = isNew) {
       const body = scroller.querySelector("tbody"), top = seen(), begin = Math.floor(top / ROW);
-      const end = Math.min(found.length, begin + Math.ceil((scroller.clientHeight || 600) / ROW) + 1);
+      const wanted = Math.min(found.length, begin + Math.ceil((scroller.clientHeight || 600) / ROW) + 1);
+      const isFar = isNew || begin >= last || wanted <= first, most = isWhole ? Infinity : Math.ceil(AT_ONCE / (models.length + 2));
+      const end = Math.min(wanted, (isFar ? begin : Math.max(begin, last)) + most);
       const lines = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, at) => line(from + at));
       const isFocused = body.contains(document.activeElement);
-      if (isNew || begin >= last || end <= first) body.replaceChildren(...lines(begin, end));
+      if (isFar) body.replaceChildren(...lines(begin, end));
       else {
         for (const row of [...body.rows]) if (row.dataset.place < begin || row.dataset.place >= end) row.remove();
         body.prepend(...lines(begin, first));
         body.append(...lines(last, end));
       }
       [first, last] = [begin, end];
+      if (end < wanted) setTimeout(() => draw()); // a frame that is asked for now would still be this one
       body.parentElement.style.top = `${begin * ROW - top}px`;
       if (isFocused && !body.contains(document.activeElement)) (buttonAt(active) ?? scroller).focus({ preventScroll: true });
     }
@@ -556,7 +561,7 @@
       const top = active * ROW, room = scroller.clientHeight - head - ROW;
       if (top < seen()) scroller.scrollTop = top / stretch();
       else if (top > seen() + room) scroller.scrollTop = Math.ceil((top - room) / stretch());
-      draw();
+      draw(false, true);
       buttonAt(active)?.setAttribute("tabindex", 0);
     }
 
