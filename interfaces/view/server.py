@@ -186,8 +186,7 @@ class ViewServer:
         return await self._read(self._items.details, self._several(query), item)
 
     async def _compared(self, query: Query) -> Any:
-        async with self._reading:
-            return {"text": await asyncio.to_thread(comparison_of, self._several(query))}
+        return {"text": await self._read(comparison_of, self._several(query))}
 
     def _several(self, query: Query) -> dict[str, Path]:
         """Returns the folders of the runs that a request names, by their names."""
