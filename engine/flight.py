@@ -22,7 +22,7 @@ from .lanes.key_gate import Payer, Permit
 from .lanes.lane_queue import LaneStopped
 from .limits import Tokens
 from .own_machine import own_fault_of
-from .shared_calls import At, SharedCall
+from .shared_calls import LANDED_MOST, At, SharedCall
 from .verdict import RESTED, Verdict, verdict
 
 if TYPE_CHECKING:
@@ -183,6 +183,17 @@ class Flight(SharedCall, eq=False, kw_only=True):
         return wait_s
 
     def received(self, response: Response) -> None:
+        parts = self.parts
+        if parts.landed == LANDED_MOST:
+            parts.late.append((self, response))
+            return
+        if not parts.landed:
+            parts.loop.call_soon(parts.land_late)
+        parts.landed += 1
+        self.land(response)
+
+    def land(self, response: Response) -> None:
+        """Takes the response to the attempt that was sent, unless it was aborted meanwhile."""
         if self.at is not At.SENT:
             return
         permit, parts, endpoints = self.permit, self.parts, self.pending.route.endpoints

@@ -7,11 +7,12 @@ store/cache.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from enum import Enum
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import MsgspecError, Struct, field, structs
 
@@ -26,8 +27,18 @@ from .sink import Sink, SinkLine
 from .store.cache import Cache
 from .verdict import Tries
 
+if TYPE_CHECKING:
+    from .flight import Flight
+
 # What the encoder raises for an entry that can't become bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
+
+
+# The most answers that one turn of the loop takes. Answers that arrive together would otherwise be stored together, and
+# the calls that follow them sent together, so that a burst of calls never spreads out. Measured with 2,000 in flight
+# and answers of half a second, by the process's own time: a call then takes 0.64 s; with at most 32 answers in a turn
+# 0.53, with 64 0.54, with 128 0.57.
+LANDED_MOST = 32
 
 
 class At(Enum):
@@ -109,7 +120,8 @@ class Waiter(Struct, eq=False):
 class Parts(CallLookup, eq=False, kw_only=True):
     """What all calls under way in one engine share. `out` counts the attempts whose answer has not arrived;
     `maybe_billed_pending` those that may have been billed, of calls that ended without an outcome; `calls` has each
-    call under way by its key; `on_halt` are called when all sending ends, `on_widen` when more may be in flight."""
+    call under way by its key; `on_halt` are called when all sending ends, `on_widen` when more may be in flight.
+    `landed`: the answers that this turn of the loop has taken; `late`: those that the next turns take."""
 
     cache: Cache
     policy: RetryPolicy
@@ -120,6 +132,17 @@ class Parts(CallLookup, eq=False, kw_only=True):
     calls: dict[bytes, SharedCall] = field(default_factory=dict)
     on_halt: set[Callable[[], None]] = field(default_factory=set)
     on_widen: set[Callable[[], None]] = field(default_factory=set)
+    landed: int = 0
+    late: deque[tuple[Flight, Response]] = field(default_factory=deque)
+
+    def land_late(self) -> None:
+        """Begins a turn of the loop with the answers that the one before has left."""
+        self.landed = min(len(self.late), LANDED_MOST)
+        if self.landed:
+            self.loop.call_soon(self.land_late)
+        for _ in range(self.landed):
+            flight, response = self.late.popleft()
+            flight.land(response)
 
     def begin(self, waiter: Waiter) -> None:
         """Sends a call for a waiter, or joins it to the identical call that is under way. Never raises."""
