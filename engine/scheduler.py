@@ -56,6 +56,8 @@ class Scheduler(Parts, eq=False, kw_only=True):
         self._is_closed = True
         for listener in tuple(self.on_end):
             await listener()
+        while self.late:
+            self.land_late()
         for flight in tuple(self.calls.values()):
             if flight.outcome is None:
                 flight.abort()

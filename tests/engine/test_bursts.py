@@ -89,3 +89,12 @@ def test_a_call_that_is_cancelled_while_its_answer_waits_for_its_turn_may_have_b
         assert bench.lane(M).in_flight == 0
 
     assert in_a_burst(tmp_path, then).taken == COUNT - 1
+
+
+def test_an_engine_that_closes_keeps_the_answers_that_wait_for_their_turn(tmp_path: Path) -> None:
+    async def then(provider: Together, bench: Bench, asks: list[asyncio.Task[Outcome]]) -> None:
+        await bench.scheduler.end()
+        assert bench.scheduler.cache.statistics().entries == COUNT
+        await asyncio.gather(*asks, return_exceptions=True)
+
+    assert in_a_burst(tmp_path, then).taken == COUNT
