@@ -193,7 +193,6 @@ class Flight(SharedCall, eq=False, kw_only=True):
         self.land(response)
 
     def land(self, response: Response) -> None:
-        """Takes the response to the attempt that was sent, unless it was aborted meanwhile."""
         if self.at is not At.SENT:
             return
         permit, parts, endpoints = self.permit, self.parts, self.pending.route.endpoints

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from enum import Enum
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import MsgspecError, Struct, field, structs
 
@@ -26,9 +26,6 @@ from .lanes.lane_queue import LaneStopped
 from .sink import Sink, SinkLine
 from .store.cache import Cache
 from .verdict import Tries
-
-if TYPE_CHECKING:
-    from .flight import Flight
 
 # What the encoder raises for an entry that can't become bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
@@ -133,7 +130,7 @@ class Parts(CallLookup, eq=False, kw_only=True):
     on_halt: set[Callable[[], None]] = field(default_factory=set)
     on_widen: set[Callable[[], None]] = field(default_factory=set)
     landed: int = 0
-    late: deque[tuple[Flight, Response]] = field(default_factory=deque)
+    late: deque[tuple[SharedCall, Response]] = field(default_factory=deque)
 
     def land_late(self) -> None:
         """Begins a turn of the loop with the answers that the one before has left."""
@@ -237,6 +234,10 @@ class SharedCall(Struct, eq=False, kw_only=True):
             await self.over.wait()
 
     # Its outcome
+
+    def land(self, response: Response) -> None:
+        """Takes the response to the attempt that was sent, unless it was aborted meanwhile."""
+        raise NotImplementedError
 
     def _keep(self, outcome: Outcome, response: Response | None) -> None:
         """Stores the outcome, then has its journal line written: one write serves many. Then the call ends."""
