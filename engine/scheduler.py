@@ -56,7 +56,7 @@ class Scheduler(Parts, eq=False, kw_only=True):
         self._is_closed = True
         for listener in tuple(self.on_end):
             await listener()
-        while self.late:
+        while self.late:  # their answers are paid for
             self.land_late()
         for flight in tuple(self.calls.values()):
             if flight.outcome is None:

@@ -171,7 +171,7 @@ def _troubles(view: RunView) -> list[str]:
 
 
 def _away(view: RunView) -> list[str]:
-    """Returns what is told by servers that are away, once where several lanes have one server."""
+    """Returns the latest fault of each server that is away. Lanes of one server have one fault, which stands once."""
     return list(dict.fromkeys(printable(cut(lane.trouble, _TROUBLE_MAX)) for lane in view.lanes if lane.trouble))
 
 
