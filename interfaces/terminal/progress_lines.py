@@ -16,7 +16,6 @@ from .run_progress import LaneView, RunView
 
 LANES_SHOWN = 8
 _WAITS_SHOWN = 3
-_TROUBLE_MAX = 200
 # The reasons for waiting in words that say what could be changed.
 _WORDS = {
     "requests": "the quota of requests",
@@ -47,7 +46,6 @@ def plain_line(view: RunView) -> str:
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
         *_found(view),
         *_troubles(view),
-        *_away(view),
     ]
     return " | ".join(parts)
 
@@ -95,8 +93,6 @@ def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[Pa
     if not is_last:
         lines += packed([TextPiece(text, "faint") for text in _found(view)], width)
     lines += packed([TextPiece(text, "bad") for text in _troubles(view)], width)
-    if not is_last:
-        lines += packed([TextPiece(text, "bad") for text in _away(view)], width)
     if len(view.lanes) > 1:
         lines += _lane_lines(view.lanes, width)
     return lines
@@ -168,11 +164,6 @@ def _troubles(view: RunView) -> list[str]:
         elif lane.lost:
             troubles.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
     return troubles
-
-
-def _away(view: RunView) -> list[str]:
-    """Returns the latest fault of each server that is away. Lanes of one server have one fault, which stands once."""
-    return list(dict.fromkeys(printable(cut(lane.trouble, _TROUBLE_MAX)) for lane in view.lanes if lane.trouble))
 
 
 def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[PaintedLine]:

@@ -34,14 +34,11 @@ _DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
 # Pages are shown as one lane, whatever their hosts; how many may be under way at once is not known here.
 _PAGES_AT_ONCE = 1_000_000
 _FREE = Price(0.0, 0.0)
-# What a lane waits for whose server is away.
-_AWAY = ("breaker", RETRY)
 
 
 class LaneView(Struct, frozen=True):
     """One lane at one look. `per_s` counts finished calls per second. `stopped`: why it stopped, empty: it has not.
-    `lost`: keys that have stopped while others go on. `found`: that of its `LaneQueue`. `trouble`: the latest fault of
-    one that waits until its server comes back."""
+    `lost`: keys that have stopped while others go on. `found`: that of its `LaneQueue`."""
 
     model: str
     done: int
@@ -52,7 +49,6 @@ class LaneView(Struct, frozen=True):
     stopped: str
     lost: tuple[str, ...] = ()
     found: tuple[Found, float] = ("", 0.0)
-    trouble: str = ""
 
 
 class RunView(Struct, frozen=True):
@@ -259,18 +255,16 @@ class RunProgress:
     def _lane_view(self, model: str, counts: _Counts) -> LaneView:
         route = self._routes.get(model)
         stop = None if route is None else route.lane.stopped
-        waits = () if route is not None and route.lane.is_paused else shares(counts.spans)
         return LaneView(
             model,
             counts.done,
             rate_of(counts.looks),
             counts.in_flight,
             0 if route is None else route.lane.concurrency,
-            waits,
+            () if route is not None and route.lane.is_paused else shares(counts.spans),
             "" if stop is None else stop.reason,
             () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
             ("", 0.0) if route is None or stop is not None else route.lane.found,
-            "" if route is None else _trouble(route, waits),
         )
 
     def _spent(self) -> float | None:
@@ -323,12 +317,6 @@ class RunProgress:
             if most is not None and requests and tokens:
                 caps.append(most * requests / tokens)
         return min(caps) * _QUOTA_USED / 60 if caps else seen
-
-
-def _trouble(route: Route, waits: Sequence[WaitShare]) -> str:
-    fault = route.latest_fault
-    is_away = bool(waits) and waits[0].reason in _AWAY and route.lane.stopped is None
-    return f"{fault.kind}: {fault.detail}" if fault is not None and is_away else ""
 
 
 def rate_of(looks: Sequence[tuple[float, int]]) -> float:

@@ -124,17 +124,6 @@ def test_retries_are_told_and_a_call_that_succeeds_in_the_end_is_no_failure(tmp_
     assert written[-1][1].endswith("| failed attempts: server_error 4")
 
 
-def test_a_run_whose_server_is_away_says_what_its_address_says(tmp_path: Path) -> None:
-    def script(prompt: str, now: float) -> Fault | None:
-        return Fault("connect", "nobody answers: is \x1b[2J it up?", "retry") if now < 60 else None
-
-    written = lines_of(tmp_path, Lane(MODEL, concurrency=4), 40, ScriptedProvider(script))
-    away = [line for at, line in written if 10 < at < 60]
-    assert away and "waiting for the server to come back" in away[-1]
-    assert all("| connect: nobody answers: is ?[2J it up?" in line for line in away)
-    assert "nobody answers" not in written[-1][1] and "40 of 40" in written[-1][1]
-
-
 def test_several_lanes_are_told_one_by_one(tmp_path: Path) -> None:
     models = [f"script/m{number}" for number in range(11)]
 
