@@ -73,8 +73,7 @@ class Record(AnswerRecord, frozen=True, kw_only=True):
         """Returns the record, which is whole."""
         return self
 
-    def __post_init__(self) -> None:
-        _check(self)
+    __post_init__ = _check
 
 
 class GridLine(ItemLine, frozen=True, kw_only=True):
@@ -97,8 +96,7 @@ class GridLine(ItemLine, frozen=True, kw_only=True):
     raw_b64: str | UnsetType = UNSET
     key: str = ""
 
-    def __post_init__(self) -> None:
-        _check(self)
+    __post_init__ = _check
 
 
 def record(outcome: Outcome, reading: Reading) -> Record:

@@ -44,6 +44,8 @@ _DAMAGES = (
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # With less than this the next commit may not fit.
 _ROOM_LEAST = 1 << 20
+# The CRC-32 of any bytes that are followed by their own CRC-32, in little-endian order.
+_SEALED = 0x2144DF1C
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
 
 
@@ -53,7 +55,7 @@ def sealed(key: bytes, stored: bytes) -> bytes:
 
 
 def is_sealed(key: bytes, stored: bytes | memoryview) -> bool:
-    return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)).to_bytes(4, "little") == stored[-4:]
+    return zlib.crc32(stored, zlib.crc32(key)) == _SEALED
 
 
 class _OpenStore(NamedTuple):
