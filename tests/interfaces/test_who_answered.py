@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import SMALL, CommandLine, Done, Provider, lines_of
+from item_runs import ONE, answer, write_records
 
 from millstream.bench.evaluation.running.served import compared_names
 from millstream.providers.models import is_other_snapshot
@@ -230,3 +231,15 @@ def test_records_without_served_names_score_report_and_verify(run: Any, cli: Com
     (older / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert cli("score", "older").code == 0 and cli("report", "older").code == 0
     assert json.loads((older / "scores.json").read_text())["millstone"]["models"].keys() == {"sim/open"}
+
+
+def test_of_several_runs_each_line_says_of_which_it_is(cli: CommandLine, tmp_path: Path) -> None:
+    for name, served in (("short", ("one", "one")), ("polite", ("one", "two"))):
+        lines = [answer(f"q{at}", ONE, "x", score=1.0, served=each) for at, each in enumerate(served)]
+        write_records(tmp_path / name, lines)
+    done = cli("report", "short", "polite", "--out", "both", "--json")
+    section = (tmp_path / "both/report.html").read_text().split('<section id="task-served"')[1].split("</section>")[0]
+    mixed, *names = re.findall("<li>(.*?)</li>", section)
+    assert mixed.startswith("polite: lab/one was answered by one (1), two (1): no one model was measured")
+    assert names == ["short: lab/one: one (2)", "polite: lab/one: one (1), two (1)"]
+    assert json.loads(done.out)["unmeasured"] == [mixed]

@@ -16,6 +16,7 @@ from ....report.sections import PageContents, Section, remarks_html, table_secti
 from ....report.table import Table
 from ..door.benchmark import ItemBenchmark
 from ..door.judgement import JUDGEMENTS
+from ..door.served_rows import ServedRows
 from ..reading.agreement_tables import judge_tables, judges_text, label_tables, remarks_on
 from ..reading.answers import answers_in
 from ..reading.judging.folder_panel import read_panel
@@ -32,8 +33,9 @@ def with_readers(contents: PageContents, benchmark: ItemBenchmark[Any], runs: Ma
     """Returns a part of the page with what the framework adds for these runs, by their folders."""
     if contents.headline is not None:
         contents = replace(contents, headline=replace(contents.headline, facts=run_facts(runs.values())))
-    contents = _with_served(contents, f"{benchmark.name}-served", runs)
     labels = folder_labels(list(runs)) if len(runs) > 1 else dict.fromkeys(runs, "")
+    served = {labels[path]: rows_in(path, manifest) for path, manifest in runs.items()}
+    contents = _with_served(contents, f"{benchmark.name}-served", served)
     read = {path: name for path, name in labels.items() if (path / RECORDS).exists()}
     compared = {
         name: compared_in(path / LABELS, answers_in(path, benchmark, runs[path], has_judges=True))
@@ -49,18 +51,20 @@ def with_readers(contents: PageContents, benchmark: ItemBenchmark[Any], runs: Ma
     return with_panels(with_labels(contents, benchmark.name, compared), benchmark.name, panels)
 
 
-def _with_served(contents: PageContents, name: str, runs: Manifests) -> PageContents:
+def _with_served(contents: PageContents, name: str, runs: Mapping[str, ServedRows]) -> PageContents:
     """Returns a part of the page with who answered, after its first section."""
-    run_rows = [rows_in(path, manifest) for path, manifest in runs.items()]
-    lines = [line for rows in run_rows for line in (*rows.remarks, *rows.unmeasured)]
-    answers = [f"{pair}: {names_text(served)}" for rows in run_rows for pair, served in rows.served.items()]
+    remarks = tuple(_named(run, line) for run, rows in runs.items() for line in rows.remarks)
+    unmeasured = tuple(_named(run, line) for run, rows in runs.items() for line in rows.unmeasured)
+    answers = [
+        _named(run, f"{pair}: {names_text(names)}") for run, rows in runs.items() for pair, names in rows.served.items()
+    ]
     answers = answers or ["No server states a model's name: which model answered is not known."]
     first, *rest = contents.sections
     return replace(
         contents,
-        sections=(first, Section(name, "Who answered", remarks_html([*lines, *answers])), *rest),
-        remarks=(*contents.remarks, *(line for rows in run_rows for line in rows.remarks)),
-        unmeasured=(*contents.unmeasured, *(line for rows in run_rows for line in rows.unmeasured)),
+        sections=(first, Section(name, "Who answered", remarks_html([*remarks, *unmeasured, *answers])), *rest),
+        remarks=(*contents.remarks, *remarks),
+        unmeasured=(*contents.unmeasured, *unmeasured),
     )
 
 
