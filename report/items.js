@@ -81,14 +81,17 @@
   const over = (rows, models, at, by, start) => models.reduce((so, model) => (Number.isNaN(rows[model][at]) ? so : by(so, rows[model][at])), start);
   // Of several runs, each model is compared with itself: two models of one run differ anyway.
   function alike(data, models) {
-    if (data.alike?.of === models) return data.alike.groups;
+    if (data.alike?.of === models) return data.alike;
     const nameOf = (at) => data.models[at].name.slice(data.models[at].folder.length);
     const groups = [...new Set(models.map(nameOf))].map((name) => models.filter((at) => nameOf(at) === name));
     const twice = groups.filter((group) => group.length > 1);
-    data.alike = { of: models, groups: twice.length ? twice : [models] };
-    return data.alike.groups;
+    // A model at another temperature is no other model.
+    const bare = new Set(models.map((at) => nameOf(at).split(" @ ")[0]));
+    const differ = twice.length ? "Runs differ" : bare.size < models.length ? "Columns differ" : FLAGS.differ;
+    data.alike = { of: models, groups: twice.length ? twice : [models], differ };
+    return data.alike;
   }
-  const apart = (data, models, at) => Math.max(...alike(data, models).map((group) => apartIn(data, group, at)));
+  const apart = (data, models, at) => Math.max(...alike(data, models).groups.map((group) => apartIn(data, group, at)));
   const apartIn = (data, models, at) => {
     const spread = over(data.score, models, at, Math.max, -Infinity) - over(data.score, models, at, Math.min, Infinity);
     if (spread >= 0) return spread;
@@ -442,13 +445,12 @@
       const orders = offered(data, { ...ORDERS, run: data.isInOrder ? ORDERS.run : "As first answered" });
       const sortable = data.models.flatMap(({ name }, at) => (models.includes(at) ? [[`m${at}`, `By ${name}`]] : []));
       const figures = Object.keys(data.figures).map((name) => [name, `${name}, most first`]);
-      const flags = offered(data, FLAGS);
+      const flags = offered(data, { ...FLAGS, differ: alike(data, models).differ, trials: data.answersAre === "turn" ? "Turns differ" : FLAGS.trials });
       const ranges = offered(data, RANGES);
       const ofRanges = ranges.flatMap(([name, title]) => [input(`${name}From`, `${title} from`, "number"), input(`${name}To`, `${title} to`, "number")]);
       const more = made("details", { open: ranges.some(([name]) => chosen[`${name}From`] || chosen[`${name}To`]) || chosen.of !== "" }, made("summary", { textContent: "More filters" }), made("div", { className: "choose" }, select("of", "These hold for", [["", "Any model shown"], ...models.map((at) => [String(at), data.models[at].name])]), ...ofRanges));
       const clear = made("button", { type: "button", className: "small", textContent: "Clear filters" });
       clear.addEventListener("click", () => change({ ...EMPTY, models: chosen.models, item: chosen.item, base: chosen.base }, true));
-      const title = data.answersAre === "turn" ? "Turns differ" : FLAGS.trials;
       return made(
         "form",
         { className: "controls" },
@@ -458,7 +460,7 @@
           statuses.length > 1 ? select("status", "Status", [all, ...statuses.map((name) => [name, name.replaceAll("_", " ")])]) : "",
           labels.length > 1 ? select("label", "Read as", [all, ...labels.map((name) => [name, name])]) : "",
           select("sort", "Order", [...orders, ...figures, ...sortable])),
-        made("div", { className: "flags" }, ...flags.map(([name, text]) => flag(name, name === "trials" ? title : text)), clear),
+        made("div", { className: "flags" }, ...flags.map((each) => flag(...each)), clear),
         made("div", { className: "flags" }, data.models.length > 1 ? modelChoice() : "", more),
       );
     }

@@ -162,7 +162,7 @@ def _table_of(matrix: Matrix, share: float) -> bytes:
     most = max(1, CELLS_MAX // max(1, len(matrix.models)))
     if len(matrix.items) > most:
         kept = sorted(np.argsort(-matrix.spread(), kind="stable")[:most].tolist())
-        note = f"{most:,} of {len(matrix.items):,} items are shown, those where models differ most."
+        note = f"{most:,} of {len(matrix.items):,} items are shown, those whose scores differ most."
         return matrix.columns(kept, share=share, notes=[note])
     of_runs = [run.items.keys() for run in matrix.runs]
     apart = all(of_runs) and not set(of_runs[0]).intersection(*of_runs[1:])

@@ -71,6 +71,26 @@ def test_an_address_shows_the_items_that_it_says(watched: Watched, few: Path) ->
     assert found == FILTERS
 
 
+def test_the_filter_says_whether_runs_models_or_treatments_differ(browser: Browser, tmp_path: Path) -> None:
+    # The runs differ in q0, the models in q1.
+    scores = {"a": {ONE: (1.0, 1.0), TWO: (1.0, 0.0)}, "b": {ONE: (0.0, 1.0), TWO: (0.0, 0.0)}}
+    for name, models in scores.items():
+        lines = [(f"q{at}", model, score) for model, values in models.items() for at, score in enumerate(values)]
+        write_records(tmp_path / name, [answer(item, model, "x", score=score) for item, model, score in lines])
+    assert run_command(tmp_path, "report", "a", "b", "--out", "both").code == 0
+    heats = [answer("q", ONE, "x", score=heat, temperature=heat) for heat in (0.0, 1.0)]
+    shown = [
+        (tmp_path / "both/report.html", "", "Runs differ", ["q0"]),
+        (tmp_path / "both/report.html", "&models=0,1", "Models differ", ["q1"]),
+        (reported(write_records(tmp_path / "heat", heats)), "", "Columns differ", ["q"]),
+    ]
+    for page, chosen, label, found in shown:
+        with opened(browser, page) as watched:
+            watched.page.goto(f"{page.as_uri()}#items=task-matrix-table&differ=1{chosen}")
+            watched.settle(".items")
+            assert watched.page.get_by_label(label).is_checked() and rows(watched) == found
+
+
 def test_what_a_reader_chooses_stands_in_the_address(watched: Watched) -> None:
     watched.page.get_by_label("Group", exact=True).select_option("south")
     watched.page.get_by_label("Wrong", exact=True).check()

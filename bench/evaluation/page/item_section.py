@@ -27,7 +27,7 @@ def item_section(matrix: Matrix, name: str, title: str = "Items by models") -> t
     order = _order(matrix)
     kept = sorted(order[: max(1, _CELLS // max(1, len(matrix.models)))])
     texts = dict(_texts(matrix, order))
-    first = "those where models differ most" if len(matrix.models) > 1 else "those of the highest and the lowest scores"
+    first = "those whose scores differ most" if len(matrix.models) > 1 else "those of the highest and the lowest scores"
     notes = list(_notes(len(matrix.items), len(kept), len(texts), first))
     columns = matrix.columns(kept, max(20, min(80, _TITLES // max(1, len(kept)))), notes=notes)
     identity = f"{name}-matrix"
