@@ -546,7 +546,7 @@
       box.style.setProperty("--steps", Math.max(0, ...data.path.map((row) => row.reduce((most, path) => Math.max(most, path.length), 0))));
       box.style.setProperty("--columns", models.length + (data.expected.length ? 1 : 0) + (extra() ? 1 : 0));
       scroller.replaceChildren(made("div", {}, box));
-      head = box.tHead.offsetHeight;
+      head = Math.ceil(box.getBoundingClientRect().height); // a part of a pixel more would need a scroll bar
       box.parentElement.style.height = `${Math.min(whole(), TALLEST)}px`;
       const part = data.share < 1 ? ` Only the first ${percent(data.share)} of the records are read so far: items, counts and scores are of these alone.` : "";
       told.textContent = (found.length ? `${several(found.length, "item")}${found.length < data.items.length ? ` of ${count(data.items.length)}` : ""}.` : "No item is like that.") + part;

@@ -200,6 +200,21 @@ def test_the_box_is_full_of_rows_before_anybody_scrolls(browser: Browser, tmp_pa
         assert tall > 400 and len(rows(watched)) * 44 >= tall
 
 
+def test_four_models_fit_on_a_desk_and_a_phone_shows_that_there_are_more(browser: Browser, tmp_path: Path) -> None:
+    names = [f"lab/a-model-of-two-lines-{at}" for at in range(4)]
+    page = reported(write_records(tmp_path / "four", [answer("q", name, "A", score=1.0) for name in names]))
+    for width, is_whole in ((1280, True), (390, False)):
+        with opened(browser, page, viewport={"width": width, "height": 844}) as watched:
+            watched.settle(".items")
+            box = watched.page.locator(".matrix")
+            wider, taller = box.evaluate(
+                "box => [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]"
+            )
+            assert (wider == 0, taller) == (is_whole, 0)
+            # A scroll bar may be hidden until one scrolls; a shadow is not.
+            assert "gradient" in box.evaluate("box => getComputedStyle(box).backgroundImage")
+
+
 def test_the_contents_mark_the_items_while_one_reads_them(watched: Watched) -> None:
     watched.page.set_viewport_size({"width": 1200, "height": 300})
     watched.page.get_by_role("button", name="dear").click()
