@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from gateways import ANN, MODEL, TOKEN, Answer, gateway, get, post, question, settings_to
+from gateways import ANN, MODEL, TOKEN, Answer, gateway, get, post, question, settings_to, until
 
 from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.engine.call import Call, Outcome, Reply, Usage
@@ -89,6 +89,8 @@ def test_the_page_has_counts_models_and_last_requests(tmp_path: Path) -> None:
                 await post(both.port, question("a secret question"), X_Millstream_Trial="0")
             await post(both.port, question("a secret question", model="nowhere/x"))
             await get(both.port, "/<b>nothing</b>?key=secret")
+            # An answer is sent before it is stored, and is in flight until then.
+            await until(lambda: both.running.engine.scheduler.under_way == 0)
             return await get(both.port, "/", **HTML)
 
     page = asyncio.run(scenario())
