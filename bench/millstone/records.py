@@ -73,7 +73,8 @@ class Record(AnswerRecord, frozen=True, kw_only=True):
         """Returns the record, which is whole."""
         return self
 
-    __post_init__ = _check
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 class GridLine(ItemLine, frozen=True, kw_only=True):
@@ -96,7 +97,8 @@ class GridLine(ItemLine, frozen=True, kw_only=True):
     raw_b64: str | UnsetType = UNSET
     key: str = ""
 
-    __post_init__ = _check
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 def record(outcome: Outcome, reading: Reading) -> Record:
